@@ -1,0 +1,307 @@
+"""Global states as single integers, and the moves between them as additions.
+
+All of one node at one moment, its local state and its inbox, is a *cell*, interned to a small int. A global state is
+one int that holds, 32 bits each, the cell of every node, and above them
+
+    | believers | movers | environment | cell n-1 | ... | cell 1 | cell 0 |
+
+``environment``: what belongs to no node (crashes left, the leads of drifting clocks, the memory of monitors), interned;
+``movers``: how many nodes can do something that must happen sooner or later (none, and somebody waits: deadlock);
+``believers``: how many correct processes believe they are inside; a broken contract counts as k+1 of them.
+
+Every cell carries its *weight*: its bits in place, plus one mover and one believer where it is one. A move then is the
+difference of two weights, a message in flight adds the difference it makes to the receiver's cell, and a successor is
+a sum of small ints. Safety and deadlock of a new state are one shift and one comparison. Moves are remembered per
+cell, arrivals per (cell, arrival): the search itself runs no handler and builds no tuple.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from trinco.check.environment import Environment, News
+from trinco.check.handlers import Event, Handlers, Local, Outcome
+from trinco.check.model import Model
+from trinco.core.claims import Network
+from trinco.core.context import Phase
+from trinco.core.message import Message
+from trinco.core.node import Process
+
+WIDTH = 32
+MASK = (1 << WIDTH) - 1
+COUNT_WIDTH = 16
+COUNT_MASK = (1 << COUNT_WIDTH) - 1
+
+Queue: TypeAlias = tuple[int, ...]
+Inbox: TypeAlias = tuple[tuple[int, Queue], ...]
+"""Per source with messages in flight, in order of source: interned messages, sorted where order means nothing."""
+
+Arrivals: TypeAlias = tuple[tuple[int, int], ...]
+"""(receiver, interned arrival) for everybody that a move sends to."""
+
+Move: TypeAlias = tuple[int, Arrivals, News]
+"""What to add to the state; what it makes arrive where; what the environment is told (mostly nothing)."""
+
+
+class Cell(NamedTuple):
+    node: int
+    local: int
+    inbox: Inbox
+
+
+class Label(NamedTuple):
+    """What a move was, for people: kept beside the moves, read only when a path is told."""
+
+    node: int
+    event: Event
+    outcome: Outcome
+    crashes: bool = False
+
+
+class Moves(dict[int, tuple[Move, ...]]):
+    """The moves of each cell, found out when first asked for."""
+
+    def __init__(self, cells: "Cells") -> None:
+        super().__init__()
+        self._cells = cells
+
+    def __missing__(self, cell: int) -> tuple[Move, ...]:
+        self._cells.find_moves(cell)
+        return self[cell]
+
+
+class Arrive(dict[int, int]):
+    """What an arrival adds to the weight of one cell, found out when it first happens."""
+
+    def __init__(self, cells: "Cells", cell: int) -> None:
+        super().__init__()
+        self._cells = cells
+        self._cell = cell
+
+    def __missing__(self, arrival: int) -> int:
+        difference = self[arrival] = self._cells.arrive(self._cell, arrival)
+        return difference
+
+
+class Cells:
+    def __init__(self, model: Model, handlers: Handlers) -> None:
+        self.model = model
+        self.handlers = handlers
+        self.cells: list[Cell] = []
+        self.weights: list[int] = []
+        self.arriving: list[Arrive] = []
+        self.moves = Moves(self)
+        self.labels: dict[int, tuple[Label, ...]] = {}
+        self.environment_shift = WIDTH * len(model.nodes)
+        self.movers_shift = self.environment_shift + WIDTH
+        self.believers_shift = self.movers_shift + COUNT_WIDTH
+        self.size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
+        self.environment = Environment(model, self.environment_shift, (model.k + 1) << self.believers_shift)
+        self._ids: dict[Cell, int] = {}
+        self.messages: list[Message] = []
+        self._message_ids: dict[Message, int] = {}
+        self._arrivals: list[tuple[int, Queue]] = []
+        self._arrival_ids: dict[tuple[int, Queue], int] = {}
+        self._ignored: dict[tuple[int, int], bool] = {}
+
+    def intern(self, node: int, local: int, inbox: Inbox) -> int:
+        state = self.handlers.locals[local]
+        cell = Cell(node, local, self._without_ignored(local, inbox) if state.alive else ())
+        known = self._ids.get(cell)
+        if known is None:
+            known = self._ids[cell] = len(self.cells)
+            self.cells.append(cell)
+            self.weights.append(self._weigh(known, cell, state))
+            self.arriving.append(Arrive(self, known))
+        return known
+
+    def _weigh(self, number: int, cell: Cell, state: Local) -> int:
+        moves = self._must_move(cell, state)
+        believers = self.model.k + 1 if state.broken else int(self._counts(cell, state))
+        return (
+            (number << WIDTH * cell.node) + (moves << self.movers_shift) + (believers << self.believers_shift)
+        )
+
+    def _counts(self, cell: Cell, state: Local) -> bool:
+        return state.believes and cell.node not in self.model.byzantine
+
+    def _must_move(self, cell: Cell, state: Local) -> bool:
+        """Whether something must happen here sooner or later. A liar owes nothing; nobody has to ask; a timer that
+        has used up its bound could still fire in the real world, so it is no deadlock to wait for it."""
+        if cell.node in self.model.byzantine or not state.alive:
+            return False
+        return bool(cell.inbox) or bool(state.timers) or state.phase is Phase.INSIDE
+
+    # What may happen at a cell
+
+    def find_moves(self, number: int) -> None:
+        """A liar has no moves of its own: others react to it in the same step, see ``steps``."""
+        if self.cells[number].node in self.model.byzantine:
+            self.labels[number], self.moves[number] = (), ()
+            return
+        possible = list(self.possible(number))
+        self.labels[number] = tuple(label for label, _ in possible)
+        self.moves[number] = tuple(self._move(number, label, inbox) for label, inbox in possible)
+
+    def possible(self, number: int) -> Iterator[tuple[Label, Inbox]]:
+        """Every way this cell can go, with the inbox that remains."""
+        node, local, inbox = self.cells[number]
+        if not self.handlers.locals[local].alive:
+            return
+        for event, rest in self._events(node, local, inbox):
+            for outcome in self.handlers.outcomes(node, local, event):
+                yield Label(node, event, outcome), rest
+                yield from self._cut_short(node, event, outcome)
+        if self.model.crashes:
+            yield Label(node, Event("crash"), Outcome(self.handlers.crashed(local)), crashes=True), ()
+        if self.model.clocks and node in self.model.clocks.drifting:
+            yield Label(node, Event("tick"), Outcome(self.handlers.ticked(local))), inbox
+
+    def _cut_short(self, node: int, event: Event, outcome: Outcome) -> Iterator[tuple[Label, Inbox]]:
+        """A crash in the middle of a multi-send: some messages are out, the others never will be. A crash before the
+        first send is a crash before the event; one after the last is a crash after it."""
+        if self.model.crashes:
+            for sent in range(1, len(outcome.sends)):
+                dead = Outcome(self.handlers.crashed(outcome.local), outcome.sends[:sent])
+                yield Label(node, event, dead, crashes=True), ()
+
+    def _events(self, node: int, local: int, inbox: Inbox) -> Iterator[tuple[Event, Inbox]]:
+        state = self.handlers.locals[local]
+        for name, count in state.left:
+            if count != 0 and _may_call(name, state.phase):
+                yield Event("input", name), inbox
+        if state.phase is Phase.INSIDE and isinstance(self.model.nodes[node], Process):
+            yield Event("input", "release"), inbox
+        for source, message, rest in self._deliverable(inbox):
+            yield Event("deliver", "", source, self.messages[message]), rest
+        for name in self.handlers.armed(state):
+            yield Event("timer", name), inbox
+
+    def _deliverable(self, inbox: Inbox) -> Iterator[tuple[int, int, Inbox]]:
+        ordered = self.model.network is Network.FIFO
+        for position, (source, queue) in enumerate(inbox):
+            for index in (0,) if ordered else _firsts(queue):
+                rest = queue[:index] + queue[index + 1 :]
+                remaining = ((source, rest),) if rest else ()
+                yield source, queue[index], (*inbox[:position], *remaining, *inbox[position + 1 :])
+
+    def _move(self, number: int, label: Label, inbox: Inbox) -> Move:
+        outgoing = self._outgoing(label.outcome)
+        own = outgoing.pop(label.node, None)
+        if own is not None:
+            inbox = self.with_queue(inbox, label.node, own)
+        after = self.intern(label.node, label.outcome.local, inbox)
+        arrivals = tuple((to, self._arrival(label.node, queue)) for to, queue in sorted(outgoing.items()))
+        return self.weights[after] - self.weights[number], arrivals, self.environment.news(label)
+
+    def _outgoing(self, outcome: Outcome) -> dict[int, Queue]:
+        """What a move puts into each channel."""
+        outgoing: dict[int, Queue] = {}
+        for to, message in outcome.sends:
+            outgoing[to] = (*outgoing.get(to, ()), self.message_number(message))
+        return outgoing
+
+    # Messages in flight
+
+    def arrive(self, number: int, arrival: int) -> int:
+        """What it adds to the weight of a cell when messages of one sender come in."""
+        node, local, inbox = self.cells[number]
+        after = self.intern(node, local, self.with_queue(inbox, *self._arrivals[arrival]))
+        return self.weights[after] - self.weights[number]
+
+    def with_queue(self, inbox: Inbox, source: int, messages: Queue) -> Inbox:
+        queues = dict(inbox)
+        queue = (*queues.get(source, ()), *messages)
+        queues[source] = queue if self.model.network is Network.FIFO else tuple(sorted(queue))
+        return tuple(sorted(queues.items()))
+
+    def _without_ignored(self, local: int, inbox: Inbox) -> Inbox:
+        """Erase what the node says it will never use again, where its class has ``ignores``."""
+        kind = self.handlers.locals[local].state[0]
+        if not inbox or not self.model.reductions or not hasattr(kind, "ignores"):
+            return inbox
+        kept = ((source, tuple(each for each in queue if not self._ignores(local, each))) for source, queue in inbox)
+        return tuple((source, queue) for source, queue in kept if queue)
+
+    def _ignores(self, local: int, message: int) -> bool:
+        key = (local, message)
+        if key not in self._ignored:
+            self._ignored[key] = self.handlers.ignores(local, self.messages[message])
+        return self._ignored[key]
+
+    def message_number(self, message: Message) -> int:
+        known = self._message_ids.get(message)
+        if known is None:
+            known = self._message_ids[message] = len(self.messages)
+            self.messages.append(message)
+        return known
+
+    def _arrival(self, source: int, queue: Queue) -> int:
+        key = (source, queue)
+        known = self._arrival_ids.get(key)
+        if known is None:
+            known = self._arrival_ids[key] = len(self._arrivals)
+            self._arrivals.append(key)
+        return known
+
+    # Whole states
+
+    def unpack(self, state: int) -> list[int]:
+        """The cells of a state, one a node."""
+        return [(state >> WIDTH * node) & MASK for node in range(len(self.model.nodes))]
+
+    def at(self, state: int, node: int) -> int:
+        """The cell of one node."""
+        return (state >> WIDTH * node) & MASK
+
+    def environment_of(self, state: int) -> int:
+        return (state >> self.environment_shift) & MASK
+
+    def put(self, state: int, node: int, local: int, inbox: Inbox) -> int:
+        """The state with another cell at one node."""
+        return state - self.weights[self.at(state, node)] + self.weights[self.intern(node, local, inbox)]
+
+    def post(self, state: int, source: int, outcome: Outcome) -> int:
+        """The state with everything that an outcome sends in flight."""
+        for to, queue in self._outgoing(outcome).items():
+            state += self.arriving[self.at(state, to)][self._arrival(source, queue)]
+        return state
+
+    def tell(self, state: int, news: News) -> int | None:
+        """The state after the environment was told, or None if what it was told cannot happen."""
+        change = self.environment.change(self.environment_of(state), news) if news else 0
+        return None if change is None else state + change
+
+    def first_states(self) -> dict[int, tuple[Outcome, ...]]:
+        """Every state in which the system may start, with how each node started: its messages are in flight."""
+        ways = [self.handlers.first(me, node) for me, node in enumerate(self.model.nodes)]
+        return {self._started(outcomes): outcomes for outcomes in itertools.product(*ways)}
+
+    def _started(self, outcomes: tuple[Outcome, ...]) -> int:
+        inboxes: list[Inbox] = [()] * len(outcomes)
+        for node, outcome in enumerate(outcomes):
+            for to, queue in self._outgoing(outcome).items():
+                inboxes[to] = self.with_queue(inboxes[to], node, queue)
+        cells = (self.intern(node, each.local, inboxes[node]) for node, each in enumerate(outcomes))
+        return sum(self.weights[cell] for cell in cells) + self.environment.weight(self.environment.first)
+
+    def local(self, cell: int) -> Local:
+        return self.handlers.locals[self.cells[cell].local]
+
+    def messages_in(self, cell: int) -> Iterable[tuple[int, Message]]:
+        for source, queue in self.cells[cell].inbox:
+            for message in queue:
+                yield source, self.messages[message]
+
+
+def _may_call(name: str, phase: Phase) -> bool:
+    if name == "acquire":
+        return phase is Phase.IDLE
+    if name == "renew":
+        return phase is Phase.INSIDE
+    return True
+
+
+def _firsts(queue: Queue) -> tuple[int, ...]:
+    """The position of the first of each kind: equal messages in a bag are one choice."""
+    return tuple(index for index, message in enumerate(queue) if index == 0 or queue[index - 1] != message)

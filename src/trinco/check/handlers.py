@@ -1,0 +1,257 @@
+"""One node's states and what its handlers do to them, each run once and remembered.
+
+A *local state* is the node's snapshot with what the runtime keeps for it: phase, end of belief, timers, inputs left.
+States and messages are interned to small ints, so that a run is remembered per (state, event): millions of
+transitions need a few thousand handler runs.
+
+``ctx.choose`` is branched on: the handler is run again with each choice, so an event has a *tuple* of outcomes.
+Time is relative: now is always ``Instant(0)``, and a tick lowers every instant of a state by one, down to zero.
+"""
+
+from typing import Any, NamedTuple
+
+from trinco.check.model import Model, Timers
+from trinco.core import snapshot
+from trinco.core.context import Context, Phase
+from trinco.core.instant import Instant
+from trinco.core.message import Message
+from trinco.core.node import Node
+from trinco.core.signed import forbid_forgery
+
+NOW = Instant(0)
+
+
+class Local(NamedTuple):
+    """Everything about one node but its inbox. Instants are relative to now."""
+
+    state: snapshot.Snapshot
+    phase: Phase = Phase.IDLE
+    until: Instant | None = None
+    timers: tuple[tuple[str, Instant], ...] = ()
+    fired: tuple[tuple[str, int], ...] = ()
+    left: tuple[tuple[str, int | None], ...] = ()
+    stored: Any = None
+    alive: bool = True
+    broken: str | None = None
+    """Why this state breaks the contract, if it does."""
+
+    @property
+    def believes(self) -> bool:
+        """Inside, and if it is a lease, not yet run out."""
+        return self.phase is Phase.INSIDE and (self.until is None or self.until > NOW)
+
+
+class Event(NamedTuple):
+    """What may happen to a node: an input by name, a delivery, a timer, a tick, a crash after some of its sends."""
+
+    kind: str
+    name: str = ""
+    source: int = -1
+    message: Message | None = None
+
+
+class Outcome(NamedTuple):
+    """One way an event can go: the state after it, what was sent, and what the world can see of it."""
+
+    local: int
+    sends: tuple[tuple[int, Message], ...] = ()
+    news: tuple[tuple[Any, ...], ...] = ()
+    choices: tuple[int, ...] = ()
+
+
+class Recorder(Context):
+    """The context of the checker: writes down what a handler does, plays back the choices it is told to make."""
+
+    __slots__ = ("arities", "choices", "left", "local", "me", "news", "phase", "sends", "stored", "timers", "until")
+
+    def __init__(self, me: int, local: Local, choices: tuple[int, ...]) -> None:
+        self.me = me
+        self.phase = local.phase
+        self.until = local.until
+        self.timers = dict(local.timers)
+        self.stored = local.stored
+        self.choices = choices
+        self.arities: list[int] = []
+        self.sends: list[tuple[int, Message]] = []
+        self.news: list[tuple[Any, ...]] = []
+
+    def send(self, to: int, message: Message) -> None:
+        self.sends.append((to, message))
+
+    def set_timer(self, name: str, delay: float) -> None:
+        self.timers[name] = NOW + delay
+
+    def cancel_timer(self, name: str) -> None:
+        self.timers.pop(name, None)
+
+    def choose(self, options: int) -> int:
+        position = len(self.arities)
+        self.arities.append(options)
+        return self.choices[position] if position < len(self.choices) else 0
+
+    def now(self) -> Instant:
+        return NOW
+
+    def store(self, value: Any) -> None:
+        self.stored = value
+
+    def grant(self, token: Any = None, until: Instant | None = None) -> None:
+        self.news.append(("grant", token) if self.phase is Phase.WAITING else ("unasked",))
+        self.phase = Phase.INSIDE
+        self.until = until
+
+    def refuse(self, reason: str) -> None:
+        self._leave("refuse", reason)
+
+    def lost(self, reason: str) -> None:
+        self._leave("lost", reason)
+
+    def elected(self, leader: int) -> None:
+        self.news.append(("elected", leader))
+
+    def _leave(self, kind: str, reason: str) -> None:
+        self.news.append((kind, reason))
+        self.phase = Phase.IDLE
+        self.until = None
+
+
+class Handlers:
+    """Runs handlers on interned states. ``runs`` counts how many were really run."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.locals: list[Local] = []
+        self.runs = 0
+        self._ids: dict[Local, int] = {}
+        self._outcomes: dict[tuple[int, int, Event], tuple[Outcome, ...]] = {}
+
+    def intern(self, local: Local) -> int:
+        known = self._ids.get(local)
+        if known is None:
+            known = self._ids[local] = len(self.locals)
+            self.locals.append(local)
+        return known
+
+    def first(self, me: int, node: Node) -> tuple[Outcome, ...]:
+        """The states in which a node may start."""
+        left = tuple((name, count) for name, count in self.model.inputs.items() if hasattr(node, name))
+        return self._branches(me, Local(snapshot.take(node), left=left), Event("start"))
+
+    def outcomes(self, me: int, local: int, event: Event) -> tuple[Outcome, ...]:
+        key = (me, local, event)
+        known = self._outcomes.get(key)
+        if known is None:
+            known = self._outcomes[key] = self._branches(me, self.locals[local], event)
+        return known
+
+    def crashed(self, local: int) -> int:
+        """Where a node ends that falls silent in this state: nothing of it is left but what it stored."""
+        was = self.locals[local]
+        return self.intern(Local((was.state[0],), stored=was.stored, alive=False))
+
+    def ticked(self, local: int) -> int:
+        """The same state one tick later."""
+        return self.intern(self._settled(sink_instants(self.locals[local])))
+
+    def _branches(self, me: int, local: Local, event: Event) -> tuple[Outcome, ...]:
+        """Depth first over the choices: run, and for each choice that was made by default, run with the others."""
+        outcomes = []
+        scripts: list[tuple[int, ...]] = [()]
+        while scripts:
+            script = scripts.pop()
+            outcome, arities = self._run(me, local, event, script)
+            outcomes.append(outcome)
+            made = script + (0,) * (len(arities) - len(script))
+            for position in range(len(script), len(arities)):
+                scripts += [(*made[:position], option) for option in range(1, arities[position])]
+        return tuple(outcomes)
+
+    def _run(
+        self, me: int, local: Local, event: Event, script: tuple[int, ...]
+    ) -> tuple[Outcome, list[int]]:
+        self.runs += 1
+        node = snapshot.restore(local.state)
+        context = Recorder(me, local, script)
+        left, fired = local.left, local.fired
+        match event.kind:
+            case "start":
+                node.on_start(context)
+            case "deliver":
+                assert event.message is not None
+                node.on_message(context, event.source, event.message)
+            case "timer":
+                del context.timers[event.name]
+                fired = _counted(fired, event.name)
+                node.on_timer(context, event.name)
+            case "input":
+                left = _spent(left, event.name)
+                _call_input(context, node, event.name)
+        forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
+        after = self._settled(_after(context, node, left, fired))
+        news = (*((event.name,),) * (event.kind == "input"), *context.news)
+        return Outcome(self.intern(after), tuple(context.sends), news, script), context.arities
+
+    def _settled(self, local: Local) -> Local:
+        """Forget what has expired, where the class knows how: dead data would tell equal states apart."""
+        kind = local.state[0]
+        if not (self.model.reductions and hasattr(kind, "settle") and local.alive):
+            return local
+        node = snapshot.restore(local.state)
+        node.settle(Recorder(-1, local, ()))
+        return local._replace(state=snapshot.take(node))
+
+    def ignores(self, local: int, message: Message) -> bool:
+        return bool(snapshot.restore(self.locals[local].state).ignores(message))
+
+    def armed(self, local: Local) -> tuple[str, ...]:
+        """The timers that may fire now."""
+        fired = dict(local.fired)
+        due = (name for name, at in local.timers if self.model.timers is Timers.ANY or at <= NOW)
+        return tuple(name for name in due if fired.get(name, 0) < self.model.fires)
+
+
+def _call_input(context: Recorder, node: Any, name: str) -> None:
+    if name == "acquire":
+        context.phase = Phase.WAITING
+    if name == "release":
+        context.phase, context.until = Phase.IDLE, None
+    getattr(node, name)(context)
+
+
+def _after(
+    context: Recorder, node: Node, left: tuple[tuple[str, int | None], ...], fired: tuple[tuple[str, int], ...]
+) -> Local:
+    unasked = ("unasked",) in context.news
+    return Local(
+        state=snapshot.take(node),
+        phase=context.phase,
+        until=context.until,
+        timers=tuple(sorted(context.timers.items())),
+        fired=fired,
+        left=left,
+        stored=context.stored,
+        broken=f"p{context.me} entered without having asked" if unasked else None,
+    )
+
+
+def _spent(left: tuple[tuple[str, int | None], ...], name: str) -> tuple[tuple[str, int | None], ...]:
+    return tuple((each, count - 1 if each == name and count is not None else count) for each, count in left)
+
+
+def _counted(fired: tuple[tuple[str, int], ...], name: str) -> tuple[tuple[str, int], ...]:
+    counts = dict(fired)
+    counts[name] = counts.get(name, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def sink_instants(value: Any) -> Any:
+    """The same value one tick later: every instant is one closer to now, and the past is all one."""
+    if value.__class__ is Instant:
+        return Instant(max(value.at - 1, 0)) if value.at else value
+    if value.__class__ is tuple:
+        return tuple(map(sink_instants, value))
+    if value.__class__ is frozenset:
+        return frozenset(map(sink_instants, value))
+    if value.__class__ is Local:
+        return Local(*map(sink_instants, value))
+    return value

@@ -1,0 +1,66 @@
+"""What a paper promises, as data: checked on every run, printed by the docs, compared by the lab."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any
+
+from trinco.core.formula import Formula
+
+
+class Network(Enum):
+    """The weakest network on which the promises are made. Later members allow more misbehaviour."""
+
+    FIFO = "reliable, first in first out per channel"
+    UNORDERED = "reliable, in any order"
+    LOSSY = "may lose, duplicate and reorder"
+
+    @property
+    def misbehaviour(self) -> int:
+        return list(Network).index(self)
+
+
+class Fairness(Enum):
+    NONE = "none: a process may starve"
+    FIFO_BY_CLOCK = "by logical clock, ties by id"
+    FIFO_BY_ARRIVAL = "first come, first served at the coordinator"
+    ROUND_ROBIN = "in the order of the ring"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """``letters``: what n, m, k and f stand for is given where a formula is evaluated, never here."""
+
+    paper: str
+    year: int | None = None
+    network: Network
+    messages_per_entry: Formula
+    delay: Formula
+    """From asking to entering when nobody else asks, in message times, messages to several counted as parallel."""
+    fairness: Fairness
+    k: Formula = Formula("1")
+    crashes: Formula = Formula("0")
+    byzantine: Formula = Formula("0")
+    bypass: Formula | None = None
+    """How often others may enter between one process' asking and its entering, at most."""
+    deadlock_free: bool = True
+    starvation_free: bool = True
+    fencing: bool = False
+    """Whether a grant carries a token that never falls."""
+    timed: bool = False
+    """Whether nodes read a clock. The checker then lets time pass."""
+    roles: Mapping[str, Formula] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for ``--json``."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Formula):
+        return value.text
+    if isinstance(value, Enum):
+        return value.name.lower().replace("_", "-")
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return value

@@ -1,0 +1,56 @@
+"""One thing that happened at one node: the line of a trace, and what monitors observe.
+
+In memory an event is a plain tuple-like struct; ``core.trace`` writes it as a line of NDJSON and reads it back.
+"""
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class Kind(str, Enum):
+    """The first group are steps, each one run of a handler; the second are effects of a step, the third faults."""
+
+    START = "start"
+    ACQUIRE = "acquire"
+    RELEASE = "release"
+    INPUT = "input"
+    RECEIVE = "receive"
+    TIMER = "timer"
+    RESTART = "restart"
+
+    SEND = "send"
+    GRANT = "grant"
+    REFUSE = "refuse"
+    LOST = "lost"
+    ELECTED = "elected"
+
+    EXPIRE = "expire"
+    TICK = "tick"
+    DROP = "drop"
+    CRASH = "crash"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+    __hash__ = str.__hash__
+
+
+STEPS = frozenset({Kind.START, Kind.ACQUIRE, Kind.RELEASE, Kind.INPUT, Kind.RECEIVE, Kind.TIMER, Kind.RESTART})
+
+
+class Event(msgspec.Struct, omit_defaults=True):
+    """``cause`` is the event that made this one happen, as (node, how many events that node had by then): for a
+    receive its send, for an effect its step. ``clock`` is the vector clock, whose own entry counts the node's events.
+    """
+
+    at: float
+    node: int
+    kind: Kind
+    peer: int | None = None
+    message: Any = None
+    note: str | None = None
+    token: Any = None
+    cause: tuple[int, int] | None = None
+    clock: tuple[int, ...] = ()
+    state: dict[str, Any] = {}

@@ -1,0 +1,48 @@
+"""Symbolic signatures: unforgeable by a local rule.
+
+``ctx.sign(body)`` makes a :class:`Signed` with the caller's own id; nothing else may. After each handler run the
+runtime compares: every signature *of somebody else* in the node's new state or in the messages it sent must have been
+in its old state or in the message it handled. So a liar can replay, withhold and pass on, but never invent, and what
+it has learnt is an ordinary field of its class.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from trinco.core.errors import ContractBroken
+
+
+class Signed(msgspec.Struct, frozen=True):
+    """A body and who vouches for it. Made by ``ctx.sign``, read through ``ctx.verify``."""
+
+    signer: int
+    body: Any
+
+
+def signatures_in(value: Any) -> frozenset[Signed]:
+    """Every signature inside a value of the contract: messages, parts, tuples, sets, and signatures in signatures."""
+    if isinstance(value, Signed):
+        return frozenset((value,)) | signatures_in(value.body)
+    return frozenset().union(*map(signatures_in, _parts_of(value)))
+
+
+def _parts_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, (tuple, list, frozenset, set)):
+        return value
+    if isinstance(value, msgspec.Struct):
+        return (getattr(value, name) for name in value.__struct_fields__)
+    if dataclasses.is_dataclass(value):
+        return (getattr(value, field.name) for field in dataclasses.fields(value))
+    return ()
+
+
+def forbid_forgery(me: int, known: Iterable[Any], made: Iterable[Any]) -> None:
+    """Raise unless every foreign signature in ``made`` was already in ``known``."""
+    foreign = frozenset(signed for signed in signatures_in(tuple(made)) if signed.signer != me)
+    forged = foreign - signatures_in(tuple(known)) if foreign else foreign
+    if forged:
+        culprit = min(forged, key=repr)
+        raise ContractBroken(f"p{me} forged {culprit}: it was never shown this signature of p{culprit.signer}")
