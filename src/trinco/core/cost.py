@@ -1,0 +1,57 @@
+"""What each entry costs in messages, from a trace.
+
+A message is charged to an entry, so that a paper's "messages per entry" can be checked for the worst entry and not only
+on average. Three rules, in this order: what a process sends when it asks is for its own entry; what is sent to a process
+that waits is for that process' entry (the answers, however late); anything else is for the entry of the event that
+caused it (a release, and what follows from it). Messages to oneself are free.
+"""
+
+from collections.abc import Iterable
+
+from trinco.core.claims import Claims
+from trinco.core.event import STEPS, Event, Kind
+
+
+def messages_per_entry(events: Iterable[Event]) -> list[int]:
+    """The cost of every entry that was begun, in the order of asking."""
+    costs: list[int] = []
+    current: dict[int, int] = {}
+    waiting: set[int] = set()
+    step_entry: dict[int, int | None] = {}
+    """Per node: the entry that its present step is part of."""
+    asking: dict[int, bool] = {}
+    sent_for: dict[tuple[int, int], int | None] = {}
+    for event in events:
+        node = event.node
+        if event.kind in STEPS:
+            asking[node] = event.kind is Kind.ACQUIRE
+            if event.kind is Kind.ACQUIRE:
+                current[node] = len(costs)
+                costs.append(0)
+                waiting.add(node)
+            received = event.kind is Kind.RECEIVE and event.cause is not None
+            step_entry[node] = sent_for.get(event.cause) if received and event.cause else current.get(node)
+        elif event.kind is Kind.SEND and event.peer is not None:
+            own = asking.get(node, False) or event.peer not in waiting
+            entry = step_entry.get(node) if own else current[event.peer]
+            sent_for[node, event.clock[node]] = entry
+            if entry is not None and event.peer != node:
+                costs[entry] += 1
+        elif event.kind in (Kind.GRANT, Kind.REFUSE, Kind.CRASH):
+            waiting.discard(node)
+    return costs
+
+
+def beyond_claim(costs: list[int], claims: Claims, **letters: float) -> str | None:
+    """Why the costs of a whole, undisturbed run are not what the paper claims, or None. An exact claim must be met on
+    average too; of a range only the upper end can be exceeded, since entries may share a message."""
+    if not costs:
+        return None
+    claim = claims.messages_per_entry
+    low, high = claim.low(**letters), claim.high(**letters)
+    mean, worst = sum(costs) / len(costs), max(costs)
+    if worst > high:
+        return f"one entry took {worst} messages, {claim} = {high:g} are claimed"
+    if low == high and mean != low:
+        return f"an entry took {mean:g} messages on average, exactly {claim} = {low:g} are claimed"
+    return None

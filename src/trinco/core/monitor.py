@@ -1,0 +1,162 @@
+"""Monitors: what must hold, watched event by event, in every runtime and over a recorded trace.
+
+A monitor is written like a node: a small dataclass whose fields are values, assigned and never mutated in place. So
+the simulator and ``trinco verify`` simply feed it events, and the checker can keep its memory as part of the state.
+``observe`` returns a sentence when something is wrong, else None; ``finish`` does the same at the end of a whole run.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trinco.core.claims import Claims
+from trinco.core.event import Event, Kind
+
+
+class Monitor:
+    __slots__ = ()
+    kinds: ClassVar[frozenset[Kind]] = frozenset()
+    """What this monitor wants to see; it is shown nothing else."""
+
+    def observe(self, event: Event) -> str | None:
+        return None
+
+    def finish(self) -> str | None:
+        return None
+
+
+_ENTER = frozenset({Kind.GRANT})
+_LEAVE = frozenset({Kind.RELEASE, Kind.LOST, Kind.EXPIRE, Kind.CRASH})
+
+
+@dataclass(slots=True)
+class AtMostInside(Monitor):
+    """Safety (S1 of the slides): never more than k inside."""
+
+    kinds: ClassVar[frozenset[Kind]] = _ENTER | _LEAVE
+    k: int = 1
+    inside: frozenset[int] = frozenset()
+
+    def observe(self, event: Event) -> str | None:
+        if event.kind not in _ENTER:
+            self.inside -= {event.node}
+            return None
+        self.inside |= {event.node}
+        if len(self.inside) <= self.k:
+            return None
+        names = " and ".join(f"p{node}" for node in sorted(self.inside))
+        return f"{names} are inside together, at most {self.k} may be"
+
+
+@dataclass(slots=True)
+class GrantedOnlyIfAsked(Monitor):
+    """Nobody enters who did not ask, and nobody leaves who was not inside."""
+
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.ACQUIRE, Kind.REFUSE}) | _ENTER | _LEAVE
+    waiting: frozenset[int] = frozenset()
+    inside: frozenset[int] = frozenset()
+
+    def observe(self, event: Event) -> str | None:
+        node, kind = event.node, event.kind
+        complaint = None
+        if kind is Kind.GRANT and node not in self.waiting:
+            complaint = f"p{node} entered without having asked"
+        if kind is Kind.RELEASE and node not in self.inside:
+            complaint = f"p{node} left without having been inside"
+        self.waiting = self.waiting | {node} if kind is Kind.ACQUIRE else self.waiting - {node}
+        if kind is not Kind.EXPIRE:  # whose lease ran out may still say that it leaves
+            self.inside = self.inside | {node} if kind is Kind.GRANT else self.inside - {node}
+        return complaint
+
+
+@dataclass(slots=True)
+class BoundedBypass(Monitor):
+    """Between one process' asking and its entering, others enter at most ``bound`` times."""
+
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.ACQUIRE, Kind.REFUSE, Kind.CRASH}) | _ENTER
+    bound: int
+    overtaken: tuple[tuple[int, int], ...] = ()
+
+    def observe(self, event: Event) -> str | None:
+        node = event.node
+        if event.kind is Kind.ACQUIRE:
+            self.overtaken = (*self.overtaken, (node, 0))
+            return None
+        others = tuple(entry for entry in self.overtaken if entry[0] != node)
+        self.overtaken = others
+        if event.kind is not Kind.GRANT:
+            return None
+        self.overtaken = tuple((each, count + 1) for each, count in others)
+        for each, count in self.overtaken:
+            if count > self.bound:
+                return f"p{each} waits and was overtaken {count} times, at most {self.bound} are claimed"
+        return None
+
+
+@dataclass(slots=True)
+class TokenRises(Monitor):
+    """Fencing: every grant carries a token larger than all before it."""
+
+    kinds: ClassVar[frozenset[Kind]] = _ENTER
+    highest: Any = None
+
+    def observe(self, event: Event) -> str | None:
+        token = event.token
+        if token is None:
+            return f"p{event.node} entered without a fencing token"
+        if self.highest is not None and not token > self.highest:
+            return f"p{event.node} entered with token {token} after {self.highest} had been given out"
+        self.highest = token
+        return None
+
+
+@dataclass(slots=True)
+class EveryoneServed(Monitor):
+    """At the end of a run that was let finish, nobody who can still run is left waiting: no deadlock (V1), no
+    starvation (V2)."""
+
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.ACQUIRE, Kind.REFUSE, Kind.CRASH}) | _ENTER | _LEAVE
+    waiting: frozenset[int] = frozenset()
+    entries_since: int = 0
+    """Entries of others since the longest waiting process asked."""
+
+    def observe(self, event: Event) -> str | None:
+        if event.kind is Kind.ACQUIRE:
+            self.waiting |= {event.node}
+        else:
+            self.waiting -= {event.node}
+            self.entries_since += event.kind is Kind.GRANT
+        if not self.waiting:
+            self.entries_since = 0
+        return None
+
+    def finish(self) -> str | None:
+        if not self.waiting:
+            return None
+        names = ", ".join(f"p{node}" for node in sorted(self.waiting))
+        how = "starvation" if self.entries_since else "deadlock"
+        return f"{how}: {names} asked and never entered"
+
+
+def claimed(claims: Claims, **letters: float) -> list[Monitor]:
+    """The monitors that watch over what a paper claims. What entries cost is judged at the end, by ``core.cost``."""
+    monitors: list[Monitor] = [AtMostInside(int(claims.k.high(**letters))), GrantedOnlyIfAsked()]
+    if claims.bypass is not None:
+        monitors.append(BoundedBypass(int(claims.bypass.high(**letters))))
+    if claims.fencing:
+        monitors.append(TokenRises())
+    if claims.deadlock_free:
+        monitors.append(EveryoneServed())
+    return monitors
+
+
+def watch(monitors: Iterable[Monitor], events: Iterable[Event]) -> tuple[Event, str] | None:
+    """The first complaint over recorded events, with the event that caused it."""
+    watching = list(monitors)
+    for event in events:
+        for monitor in watching:
+            if event.kind in monitor.kinds:
+                complaint = monitor.observe(event)
+                if complaint:
+                    return event, complaint
+    return None

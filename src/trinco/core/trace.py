@@ -1,0 +1,166 @@
+"""A trace: what happened, one event a line, the same from the simulator, the checker and real nodes.
+
+The first line is a header, every other line an event (see ``core.event``) as a JSON object, in an order that respects
+causality. While a run goes on it is only *recorded*, as cheaply as possible; vector clocks and changed fields are
+worked out afterwards, from causes and snapshots. The hash is over the lines, so it is the same wherever they are made.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from trinco.core.errors import DamagedData
+from trinco.core.event import Event, Kind
+from trinco.core.instant import Instant
+from trinco.core.snapshot import field_names
+
+FORMAT = "trinco-trace-1"
+
+
+class Header(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a reader must know before the first event. ``roles`` has the class of each node."""
+
+    format: str
+    protocol: str
+    n: int
+    k: int = 1
+    roles: tuple[str, ...] = ()
+    runtime: str = "simulator"
+    seed: int | None = None
+    finished: bool = True
+    """False where the run was cut off: whoever still waits then proves nothing."""
+    within_claims: bool = True
+    """False where faults beyond the protocol's claims were let loose."""
+
+
+class Record(NamedTuple):
+    """An event as it is recorded. ``cause`` is the position of another record; ``fields`` is all of the node's state
+    after the step, or None for what is not a step."""
+
+    at: float
+    node: int
+    kind: Kind
+    peer: int | None = None
+    message: Any = None
+    cause: int | None = None
+    note: str | None = None
+    token: Any = None
+    fields: tuple[Any, ...] | None = None
+
+
+class Recording:
+    """Records in the making. Runtimes append plain tuples with the fields of :class:`Record` straight to ``records``:
+    that is what keeps tracing cheap."""
+
+    def __init__(self, header: Header, kinds: Sequence[type]) -> None:
+        self.header = header
+        self.records: list[tuple[Any, ...]] = []
+        self._names = [field_names(kind) for kind in kinds]
+
+    def events(self) -> Iterator[Event]:
+        """The events with their vector clocks and the fields that changed."""
+        width = self.header.n
+        clocks = [[0] * width for _ in range(width)]
+        positions: list[tuple[int, int]] = []
+        stamps: dict[int, tuple[int, ...]] = {}
+        last: list[tuple[Any, ...]] = [()] * width
+        for number, record in enumerate(self.records):
+            at, node, kind, peer, message, cause, note, token, fields = record
+            clock = clocks[node]
+            if kind is Kind.RECEIVE and cause in stamps:
+                clocks[node] = clock = list(map(max, clock, stamps[cause]))
+            clock[node] += 1
+            stamp = tuple(clock)
+            if kind is Kind.SEND:
+                stamps[number] = stamp
+            positions.append((node, clock[node]))
+            changed: dict[str, Any] = {}
+            if fields is not None:
+                changed, last[node] = self._changed(node, last[node], fields), fields
+            whence = None if cause is None else positions[cause]
+            yield Event(at, node, kind, peer, message, note, token, whence, stamp, changed)
+
+    def _changed(self, node: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> dict[str, Any]:
+        if not before:
+            return dict(zip(self._names[node], after, strict=True))
+        names = self._names[node]
+        return {name: new for name, old, new in zip(names, before, after, strict=True) if old != new}
+
+    def lines(self) -> Iterator[bytes]:
+        return lines(self.header, self.events())
+
+    def hash(self) -> str:
+        """SHA-256 over the lines."""
+        digest = hashlib.sha256()
+        for line in self.lines():
+            digest.update(line)
+        return digest.hexdigest()
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            file.writelines(self.lines())
+
+
+def _encodable(value: Any) -> Any:
+    """For what JSON has no word for."""
+    if isinstance(value, Instant):
+        return value.at
+    if isinstance(value, type):
+        return value.__name__
+    raise NotImplementedError(f"a trace cannot hold {value!r}")
+
+
+def lines(header: Header, events: Iterable[Event]) -> Iterator[bytes]:
+    encode = msgspec.json.Encoder(enc_hook=_encodable, order="deterministic").encode
+    yield encode(header) + b"\n"
+    for event in events:
+        yield encode(event) + b"\n"
+
+
+def read(path: Path) -> tuple[Header, list[Event]]:
+    """A trace from a file. Whatever is wrong with it is told with the number of the line."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DamagedData(f"{path}: cannot be read: {error.strerror}") from error
+    first, *rest = raw.split(b"\n")
+    header = _header(path, first)
+    if rest and rest[-1]:
+        raise DamagedData(f"{path}: line {len(rest) + 1} is cut off; was the writer stopped half-way?")
+    decode = msgspec.json.Decoder(Event).decode
+    events: list[Event] = []
+    counts = [0] * header.n
+    for number, line in enumerate(rest[:-1], start=2):
+        try:
+            event = decode(line)
+            _check(event, counts)
+        except (msgspec.MsgspecError, UnicodeDecodeError, DamagedData) as error:
+            raise DamagedData(f"{path}: line {number} is damaged: {error}") from error
+        events.append(event)
+    return header, events
+
+
+def _header(path: Path, line: bytes) -> Header:
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise DamagedData(f"{path}: line 1 is not the header of a trace: {error}") from error
+    if header.format != FORMAT or header.n < 1:
+        raise DamagedData(f"{path}: line 1 says format '{header.format}'; this version reads '{FORMAT}'")
+    return header
+
+
+def _check(event: Event, counts: list[int]) -> None:
+    """Every event must be the next one of its node, and its cause must have come before it."""
+    if not 0 <= event.node < len(counts):
+        raise DamagedData(f"there is no node {event.node}")
+    counts[event.node] += 1
+    if len(event.clock) != len(counts) or event.clock[event.node] != counts[event.node]:
+        raise DamagedData(f"it should be event {counts[event.node]} of p{event.node}: lines are missing or out of order")
+    if event.cause is not None:
+        node, count = event.cause
+        if not (0 <= node < len(counts) and 0 < count <= counts[node]):
+            raise DamagedData(f"its cause, event {count} of p{node}, has not happened yet")

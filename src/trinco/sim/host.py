@@ -1,0 +1,315 @@
+"""A simulated node: the protocol's class in a virtual machine that can be crashed, paused, traced and watched.
+
+:class:`Host` is the context that the node is handed. It can do everything; :class:`QuietHost` is for runs without
+trace, faults and chance, where a send is an appointment for the receiver's own ``on_message`` and nothing in between.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from heapq import heappush
+from typing import TYPE_CHECKING, Any
+
+from trinco.core import snapshot
+from trinco.core.context import Context, Phase
+from trinco.core.event import Kind
+from trinco.core.instant import Instant
+from trinco.core.message import Message
+from trinco.core.node import Node
+from trinco.core.signed import forbid_forgery
+
+if TYPE_CHECKING:
+    from trinco.sim.simulation import Simulation
+
+
+class Died(Exception):
+    """The node crashed in the middle of a step. Unwinds the handler; never leaves the host."""
+
+
+class Host(Context):
+    __slots__ = (
+        "_fields",
+        "_held",
+        "_kernel",
+        "_offset",
+        "_rate",
+        "_records",
+        "_sim",
+        "_timers",
+        "_wires",
+        "alive",
+        "honest",
+        "me",
+        "node",
+        "paused",
+        "phase",
+        "received",
+        "sends_left",
+        "sent",
+        "step",
+        "stored",
+        "term",
+        "up",
+    )
+
+    def __init__(self, sim: "Simulation", me: int, node: Node, honest: bool) -> None:
+        self._sim = sim
+        self._kernel = sim.kernel
+        self._wires = sim.wires
+        self._records = sim.recording.records if sim.recording else None
+        self._fields: Callable[[Any], tuple[Any, ...]] = snapshot.reader(node)
+        self._timers: dict[str, int] = {}
+        self._held: list[tuple[Callable[[Any, Any, Any], None], Any, Any, Any]] = []
+        self._rate, self._offset = 1.0, 0.0
+        self.me = me
+        self.node = node
+        self.honest = honest
+        self.phase = Phase.IDLE
+        self.up = True
+        """Alive and not paused: ready to handle what comes in."""
+        self.alive = True
+        self.paused = False
+        self.stored: Any = None
+        self.step: int | None = None
+        """Where the step that is going on stands in the trace."""
+        self.term = 0
+        """Counts grants, so that an expiry knows whether it is still meant."""
+        self.sends_left: int | None = None
+        """How many sends are left before this node dies, if it is to die in a multi-send."""
+        self.sent: defaultdict[type, int] = defaultdict(int)
+        self.received = 0
+
+    # Events that come in
+
+    def receive(self, source: int, message: Message, cause: int | None) -> None:
+        if not self.up:
+            self._not_up(self.receive, source, message, cause)
+            return
+        if source != self.me:
+            self.received += 1
+        self._run(Kind.RECEIVE, source, message, cause, None, self.node.on_message, source, message)
+
+    def start(self, _a: Any = None, _b: Any = None, _c: Any = None) -> None:
+        self._run(Kind.START, None, None, None, None, self.node.on_start)
+
+    def call(self, name: str, _b: Any = None, _c: Any = None) -> None:
+        """An input of the environment: acquire, release, or one that the protocol adds."""
+        if not self.up:
+            self._not_up(self.call, name, None, None)
+            return
+        kind = _INPUTS.get(name, Kind.INPUT)
+        if kind is Kind.ACQUIRE:
+            self.phase = Phase.WAITING
+        if kind is Kind.RELEASE:
+            self.phase = Phase.IDLE
+        self._sim.observe(self, kind)
+        self._run(kind, None, None, None, name if kind is Kind.INPUT else None, getattr(self.node, name))
+
+    def fire(self, name: str, number: int, _c: Any) -> None:
+        if self._timers.get(name) != number:
+            return
+        if not self.up:
+            self._not_up(self.fire, name, number, None)
+            return
+        del self._timers[name]
+        self._run(Kind.TIMER, None, None, None, name, self.node.on_timer, name)
+
+    def _run(
+        self,
+        kind: Kind,
+        peer: int | None,
+        message: Message | None,
+        cause: int | None,
+        note: str | None,
+        handler: Callable[..., None],
+        *arguments: Any,
+    ) -> None:
+        """One step: the handler, and its line in the trace, which stands before those of its effects."""
+        records = self._records
+        if records is None:
+            self._guarded(handler, message, arguments)
+            return
+        self.step = position = len(records)
+        records.append(())
+        if self.honest and self.sends_left is None:
+            handler(self, *arguments)
+        else:
+            self._guarded(handler, message, arguments)
+        records[position] = (
+            self._kernel.now, self.me, kind, peer, message, cause, note, None, self._fields(self.node),
+        )  # fmt: skip
+
+    def _guarded(self, handler: Callable[..., None], message: Message | None, arguments: tuple[Any, ...]) -> None:
+        """A step that may end in death, or in which a liar might try to forge."""
+        if self.honest:
+            try:
+                handler(self, *arguments)
+            except Died:
+                self.crash()
+            return
+        before = snapshot.take(self.node)
+        sent_before = len(self._sim.liars_sent)
+        handler(self, *arguments)
+        sent = self._sim.liars_sent[sent_before:]
+        forbid_forgery(self.me, (before, self.stored, message), (self.node, sent))
+
+    # Effects that go out
+
+    def send(self, to: int, message: Message) -> None:
+        if self.sends_left is not None:
+            if not self.sends_left:
+                raise Died
+            self.sends_left -= 1
+        if not self.honest:
+            self._sim.liars_sent.append(message)
+        records, now, me = self._records, self._kernel.now, self.me
+        position = None
+        if records is not None:
+            position = len(records)
+            records.append((now, me, Kind.SEND, to, message, self.step, None, None, None))
+        receive = self._sim.receive[to]
+        if to == me:
+            self._kernel.schedule(now, receive, me, message, position)
+            return
+        self.sent[message.__class__] += 1
+        arrivals = self._wires.arrivals(me, to, now)
+        for at in arrivals:
+            self._kernel.schedule(at, receive, me, message, position)
+        if not arrivals and records is not None:
+            records.append((now, me, Kind.DROP, to, message, position, "lost", None, None))
+
+    def set_timer(self, name: str, delay: float) -> None:
+        number = self._timers[name] = next(self._kernel.order)
+        self._kernel.schedule(self._kernel.now + delay / self._rate, self.fire, name, number)
+
+    def cancel_timer(self, name: str) -> None:
+        self._timers.pop(name, None)
+
+    def choose(self, options: int) -> int:
+        return self._sim.chance.randrange(options)
+
+    def now(self) -> Instant:
+        return Instant(self._offset + self._rate * self._kernel.now)
+
+    def store(self, value: Any) -> None:
+        self.stored = value
+
+    def grant(self, token: Any = None, until: Instant | None = None) -> None:
+        self.phase = Phase.INSIDE
+        self.term += 1
+        self._effect(Kind.GRANT, token=token)
+        if until is not None:
+            at = (until.at - self._offset) / self._rate
+            self._kernel.schedule(at, self._expire, self.term)
+
+    def refuse(self, reason: str) -> None:
+        self.phase = Phase.IDLE
+        self._effect(Kind.REFUSE, note=reason)
+
+    def lost(self, reason: str) -> None:
+        self.phase = Phase.IDLE
+        self._effect(Kind.LOST, note=reason)
+
+    def elected(self, leader: int) -> None:
+        self._effect(Kind.ELECTED, peer=leader)
+
+    def _effect(self, kind: Kind, peer: int | None = None, note: str | None = None, token: Any = None) -> None:
+        if self._records is not None:
+            self._records.append((self._kernel.now, self.me, kind, peer, None, self.step, note, token, None))
+        self._sim.observe(self, kind, token)
+
+    def _expire(self, term: int, _b: Any, _c: Any) -> None:
+        """A lease ran out. The process still has to say that it leaves; until then it only no longer counts."""
+        if term == self.term and self.phase is Phase.INSIDE:
+            self.step = None
+            self._effect(Kind.EXPIRE)
+
+    # Faults
+
+    def crash(self, _a: Any = None, _b: Any = None, _c: Any = None) -> None:
+        if not self.alive:
+            return
+        self.alive = self.up = self.paused = False
+        self.sends_left = None
+        self.phase = Phase.IDLE
+        self.term += 1
+        self._timers.clear()
+        self._held.clear()
+        self.step = None
+        self._effect(Kind.CRASH)
+
+    def crash_after_sends(self, sends: int, _b: Any, _c: Any) -> None:
+        if self.alive:
+            self.sends_left = sends
+
+    def restart(self, _a: Any, _b: Any, _c: Any) -> None:
+        if self.alive:
+            return
+        self.alive = self.up = True
+        self.node = self._sim.fresh_node(self.me)
+        self._sim.observe(self, Kind.RESTART)
+        self._run(Kind.RESTART, None, None, None, None, self.node.on_restart, self.stored)
+
+    def pause(self, _a: Any, _b: Any, _c: Any) -> None:
+        if self.alive and not self.paused:
+            self.paused, self.up = True, False
+            self.step = None
+            self._effect(Kind.PAUSE)
+
+    def resume(self, _a: Any, _b: Any, _c: Any) -> None:
+        if not self.paused:
+            return
+        self.paused, self.up = False, True
+        self.step = None
+        self._effect(Kind.RESUME)
+        held, self._held = self._held, []
+        for call, a, b, c in held:
+            call(a, b, c)
+
+    def drift(self, rate: float, offset: float, _c: Any) -> None:
+        """Change the clock's speed; it does not jump, except by an offset given at the start."""
+        now = self._kernel.now
+        self._offset += (self._rate - rate) * now + (offset if now == 0 else 0.0)
+        self._rate = rate
+
+    def _not_up(self, call: Callable[[Any, Any, Any], None], a: Any, b: Any, c: Any) -> None:
+        """Keep what comes in during a pause; what comes to a dead node is gone."""
+        if self.paused:
+            self._held.append((call, a, b, c))
+        elif self._records is not None and call == self.receive:
+            now = self._kernel.now
+            self._records.append((now, self.me, Kind.DROP, a, b, c, "the receiver has crashed", None, None))
+
+
+_INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}
+
+
+class QuietHost(Host):
+    """No trace, no faults, every message takes the same time: a send goes straight to the receiver's handler."""
+
+    __slots__ = ("_delay", "_direct", "_heap", "_order")
+
+    def connect(self, delay: float, direct: list[tuple[Callable[..., None], Context]]) -> None:
+        """``direct``: the handler and the context of every node."""
+        self._delay = delay
+        self._direct = direct
+        self._heap = self._kernel.heap
+        self._order = self._kernel.order
+
+    def send(self, to: int, message: Message) -> None:
+        handler, context = self._direct[to]
+        delay = 0.0
+        if to != self.me:
+            delay = self._delay
+            self.sent[message.__class__] += 1
+        heappush(self._heap, (self._kernel.now + delay, next(self._order), handler, context, self.me, message))
+
+    def broadcast(self, message: Message, to: Iterable[int]) -> None:
+        me, heap, order, direct = self.me, self._heap, self._order, self._direct
+        at = self._kernel.now + self._delay
+        count = 0
+        for node in to:
+            if node != me:
+                handler, context = direct[node]
+                heappush(heap, (at, next(order), handler, context, me, message))
+                count += 1
+        self.sent[message.__class__] += count

@@ -1,0 +1,186 @@
+"""One run of one scenario."""
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from trinco.core import cost, snapshot
+from trinco.core.event import Event, Kind
+from trinco.core.message import Message
+from trinco.core.monitor import Monitor, claimed
+from trinco.core.node import Node
+from trinco.core.trace import FORMAT, Header, Recording
+from trinco.sim.crowd import Crowd
+from trinco.sim.faults import Crash, Drift, Fault, Partition, Pause, Restart, Slow
+from trinco.sim.host import Host, QuietHost
+from trinco.sim.kernel import Kernel
+from trinco.sim.links import Wires
+from trinco.sim.metrics import Metrics, measure
+from trinco.sim.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What went wrong, in a sentence, and which kind of property it breaks."""
+
+    property: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Result:
+    scenario: Scenario
+    violation: Violation | None
+    finished: bool
+    """False where a bound cut the run off with requests still open."""
+    metrics: Metrics
+    recording: Recording | None
+    seconds: float
+
+    @property
+    def trace_hash(self) -> str | None:
+        return self.recording.hash() if self.recording else None
+
+
+def run(scenario: Scenario) -> Result:
+    """Run a scenario to its end, its first violation or its bound."""
+    began = time.perf_counter()
+    simulation = Simulation(scenario)
+    simulation.run()
+    return simulation.result(time.perf_counter() - began)
+
+
+class Simulation:
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.kernel = Kernel()
+        self.chance = _generator(scenario, "choices")
+        self.wires = Wires(scenario.links, _generator(scenario, "network"))
+        self.faults = scenario.faults
+        if scenario.chaos:
+            self.faults += scenario.chaos.draw(_generator(scenario, "faults"), scenario.n)
+        nodes = [self.fresh_node(me) for me in range(scenario.n)]
+        self.recording = Recording(self._header(nodes), [type(node) for node in nodes]) if scenario.trace else None
+        self.monitors: list[Monitor] = claimed(scenario.claims, **scenario.values)
+        self.violation: Violation | None = None
+        self.history: list[tuple[float, int, Kind]] = []
+        self.liars_sent: list[Message] = []
+        self.hosts = self._make_hosts(nodes)
+        self.receive = [host.receive for host in self.hosts]
+        self.crowd = Crowd(self, scenario.workload, _generator(scenario, "workload"))
+        for fault in self.faults:
+            self._schedule_fault(fault)
+
+    def fresh_node(self, me: int) -> Node:
+        """A node as it is before it starts: honest, or a liar with the same fields."""
+        node = self.scenario.build(self.scenario.n)[me]
+        liar = self.scenario.byzantine.get(me)
+        return liar(*snapshot.fields_of(node)) if liar else node
+
+    def _header(self, nodes: list[Node]) -> Header:
+        scenario = self.scenario
+        return Header(
+            format=FORMAT,
+            protocol=scenario.protocol,
+            n=scenario.n,
+            k=int(scenario.claims.k.high(**scenario.values)),
+            roles=tuple(type(node).__name__ for node in nodes),
+            seed=scenario.seed,
+            within_claims=scenario.beyond() is None,
+        )
+
+    def _make_hosts(self, nodes: list[Node]) -> list[Host]:
+        delay = self.scenario.links.constant_delay
+        if self.recording or self.faults or self.scenario.byzantine or delay is None:
+            return [Host(self, me, node, me not in self.scenario.byzantine) for me, node in enumerate(nodes)]
+        hosts = [QuietHost(self, me, node, honest=True) for me, node in enumerate(nodes)]
+        direct: list[Any] = [(host.node.on_message, host) for host in hosts]
+        for host in hosts:
+            host.connect(delay, direct)
+        return list(hosts)
+
+    def _schedule_fault(self, fault: Fault) -> None:
+        schedule = self.kernel.schedule
+        match fault:
+            case Crash(node, at, None):
+                schedule(at, self.hosts[node].crash)
+            case Crash(node, at, after_sends):
+                schedule(at, self.hosts[node].crash_after_sends, after_sends)
+            case Restart(node, at):
+                schedule(at, self.hosts[node].restart)
+            case Pause(node, at, lasts):
+                schedule(at, self.hosts[node].pause)
+                schedule(at + lasts, self.hosts[node].resume)
+            case Slow(node, at, lasts, factor):
+                schedule(at, self._set_slowness, node, factor)
+                schedule(at + lasts, self._set_slowness, node, 1.0)
+            case Drift(node, rate, offset, at):
+                schedule(at, self.hosts[node].drift, rate, offset)
+            case Partition(_, at):
+                schedule(at, self._part, fault)
+
+    def _set_slowness(self, node: int, factor: float, _c: Any) -> None:
+        self.wires.slowness[node] = factor
+
+    def _part(self, fault: Partition, _b: Any, _c: Any) -> None:
+        alone = range(len(fault.groups), len(fault.groups) + self.scenario.n)
+        self.wires.islands = dict(enumerate(alone))
+        self.wires.islands |= {node: island for island, group in enumerate(fault.groups) for node in group}
+        self.wires.parted_until = self.kernel.now + fault.lasts
+        self.wires.parting_drops = fault.drops
+
+    def run(self) -> None:
+        for host in self.hosts:
+            host.start()
+        if self.violation is None:
+            self.kernel.run(self.scenario.until, self.scenario.max_events)
+        if self.violation is None and not self.kernel.out_of_bounds:
+            self._finish()
+
+    def observe(self, host: Host, kind: Kind, token: Any = None) -> None:
+        """Called for everything that changes where a process stands. What liars believe is nobody's concern."""
+        if not host.honest:
+            return
+        now = self.kernel.now
+        self.history.append((now, host.me, kind))
+        event = Event(now, host.me, kind, token=token)
+        for monitor in self.monitors:
+            if kind in monitor.kinds:
+                complaint = monitor.observe(event)
+                if complaint:
+                    self._violated(type(monitor).__name__, complaint)
+        self.crowd.seen(host, kind)
+
+    def _violated(self, name: str, complaint: str) -> None:
+        if self.violation is None:
+            self.violation = Violation(name, complaint, self.kernel.now)
+            self.kernel.stop()
+
+    def _finish(self) -> None:
+        for monitor in self.monitors:
+            complaint = monitor.finish()
+            if complaint:
+                self._violated(type(monitor).__name__, complaint)
+
+    def result(self, seconds: float) -> Result:
+        metrics = measure(self)
+        if self.violation is None and not self.kernel.out_of_bounds and self._is_undisturbed():
+            excess = cost.beyond_claim(metrics.costs, self.scenario.claims, **self.scenario.values)
+            if excess:
+                self._violated("MessagesPerEntry", excess)
+        return Result(
+            self.scenario, self.violation, not self.kernel.out_of_bounds, metrics, self.recording, seconds
+        )
+
+    def _is_undisturbed(self) -> bool:
+        """Claims about cost are made for runs in which nothing goes wrong."""
+        links = self.scenario.links
+        return not (self.faults or self.scenario.byzantine or links.loss or links.duplication)
+
+
+def _generator(scenario: Scenario, purpose: str) -> random.Random:
+    """Its own chance for each purpose, so that one more fault does not change every delay. A seed that is a string is
+    hashed with SHA-512 by ``random``, the same on every Python and under every hash seed."""
+    return random.Random(f"{scenario.seed}/{purpose}")
