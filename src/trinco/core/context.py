@@ -18,6 +18,9 @@ class Phase(IntEnum):
     INSIDE = 2
 
 
+IDLE, WAITING, INSIDE = Phase
+
+
 class Context:
     """Effects go out through these calls; nothing else touches anything.
 

@@ -11,12 +11,20 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from trinco.core.ids import Ids
+
 Snapshot: TypeAlias = tuple[Any, ...]
 
 
 @cache
 def field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@cache
+def set_fields(kind: type) -> frozenset[str]:
+    """The fields that hold a set of ids as an int, to be shown as a list."""
+    return frozenset(field.name for field in dataclasses.fields(kind) if field.type is Ids)
 
 
 def is_part(value: Any) -> bool:

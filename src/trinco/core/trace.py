@@ -14,10 +14,12 @@ import msgspec
 
 from trinco.core.errors import DamagedData
 from trinco.core.event import Event, Kind
+from trinco.core.ids import members
 from trinco.core.instant import Instant
-from trinco.core.snapshot import field_names
+from trinco.core.snapshot import field_names, set_fields
 
 FORMAT = "trinco-trace-1"
+_UNSEEN = object()
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +61,7 @@ class Recording:
         self.header = header
         self.records: list[tuple[Any, ...]] = []
         self._names = [field_names(kind) for kind in kinds]
+        self._sets = [set_fields(kind) for kind in kinds]
 
     def events(self) -> Iterator[Event]:
         """The events with their vector clocks and the fields that changed."""
@@ -84,10 +87,13 @@ class Recording:
             yield Event(at, node, kind, peer, message, note, token, whence, stamp, changed)
 
     def _changed(self, node: int, before: tuple[Any, ...], after: tuple[Any, ...]) -> dict[str, Any]:
-        if not before:
-            return dict(zip(self._names[node], after, strict=True))
-        names = self._names[node]
-        return {name: new for name, old, new in zip(names, before, after, strict=True) if old != new}
+        names, sets = self._names[node], self._sets[node]
+        before = before or (_UNSEEN,) * len(after)
+        return {
+            name: list(members(new)) if name in sets else new
+            for name, old, new in zip(names, before, after, strict=True)
+            if old != new
+        }
 
     def lines(self) -> Iterator[bytes]:
         return lines(self.header, self.events())

@@ -6,7 +6,6 @@ trace, faults and chance, where a send is an appointment for the receiver's own 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
 from trinco.core import snapshot
@@ -37,12 +36,12 @@ class Host(Context):
         "_timers",
         "_wires",
         "alive",
+        "guarded",
         "honest",
         "me",
         "node",
         "paused",
         "phase",
-        "received",
         "sends_left",
         "sent",
         "step",
@@ -73,20 +72,29 @@ class Host(Context):
         """Where the step that is going on stands in the trace."""
         self.term = 0
         """Counts grants, so that an expiry knows whether it is still meant."""
+        self.guarded = not honest
+        """Whether a step may end in death or in forgery, and must be looked at closely."""
         self.sends_left: int | None = None
         """How many sends are left before this node dies, if it is to die in a multi-send."""
         self.sent: defaultdict[type, int] = defaultdict(int)
-        self.received = 0
 
     # Events that come in
 
     def receive(self, source: int, message: Message, cause: int | None) -> None:
+        """The one step that happens all the time: ``_run``, unrolled for a node in good health whose trace is kept."""
+        records = self._records
         if not self.up:
             self._not_up(self.receive, source, message, cause)
-            return
-        if source != self.me:
-            self.received += 1
-        self._run(Kind.RECEIVE, source, message, cause, None, self.node.on_message, source, message)
+        elif records is None or self.guarded:
+            self._run(Kind.RECEIVE, source, message, cause, None, self.node.on_message, source, message)
+        else:
+            self.step = position = len(records)
+            records.append(None)
+            node = self.node
+            node.on_message(self, source, message)
+            records[position] = (
+                self._kernel.now, self.me, _RECEIVE, source, message, cause, None, None, self._fields(node),
+            )  # fmt: skip
 
     def start(self, _a: Any = None, _b: Any = None, _c: Any = None) -> None:
         self._run(Kind.START, None, None, None, None, self.node.on_start)
@@ -130,10 +138,7 @@ class Host(Context):
             return
         self.step = position = len(records)
         records.append(())
-        if self.honest and self.sends_left is None:
-            handler(self, *arguments)
-        else:
-            self._guarded(handler, message, arguments)
+        self._guarded(handler, message, arguments)
         records[position] = (
             self._kernel.now, self.me, kind, peer, message, cause, note, None, self._fields(self.node),
         )  # fmt: skip
@@ -155,30 +160,51 @@ class Host(Context):
     # Effects that go out
 
     def send(self, to: int, message: Message) -> None:
+        if self.guarded:
+            self._before_send(message)
+        records, kernel, me = self._records, self._kernel, self.me
+        now = kernel.now
+        position = None
+        if records is not None:
+            position = len(records)
+            records.append((now, me, _SEND, to, message, self.step, None, None, None))
+        if to == me:
+            kernel.schedule(now, self.receive, me, message, position)
+            return
+        self.sent[message.__class__] += 1
+        delay = self._wires.steady_delay
+        if delay is not None:
+            kernel.schedule(now + delay, self._sim.receive[to], me, message, position)
+            return
+        arrivals = self._wires.arrivals(me, to, now)
+        for at in arrivals:
+            kernel.schedule(at, self._sim.receive[to], me, message, position)
+        if not arrivals and records is not None:
+            records.append((now, me, Kind.DROP, to, message, position, "lost", None, None))
+
+    def broadcast(self, message: Message, to: Iterable[int]) -> None:
+        """As one ``send`` each, all at once where nothing can come between them."""
+        records, delay = self._records, self._wires.steady_delay
+        if records is None or delay is None or self.guarded:
+            Context.broadcast(self, message, to)
+            return
+        me, step, now, receive, first = self.me, self.step, self._kernel.now, self._sim.receive, len(records)
+        receivers = [node for node in to if node != me]
+        records += [(now, me, _SEND, node, message, step, None, None, None) for node in receivers]
+        appointments = [(receive[node], me, message, cause) for cause, node in enumerate(receivers, first)]
+        self._kernel.schedule_all(now + delay, appointments)
+        self.sent[message.__class__] += len(receivers)
+
+    def _before_send(self, message: Message) -> None:
+        if not self.honest:
+            self._sim.liars_sent.append(message)
         if self.sends_left is not None:
             if not self.sends_left:
                 raise Died
             self.sends_left -= 1
-        if not self.honest:
-            self._sim.liars_sent.append(message)
-        records, now, me = self._records, self._kernel.now, self.me
-        position = None
-        if records is not None:
-            position = len(records)
-            records.append((now, me, Kind.SEND, to, message, self.step, None, None, None))
-        receive = self._sim.receive[to]
-        if to == me:
-            self._kernel.schedule(now, receive, me, message, position)
-            return
-        self.sent[message.__class__] += 1
-        arrivals = self._wires.arrivals(me, to, now)
-        for at in arrivals:
-            self._kernel.schedule(at, receive, me, message, position)
-        if not arrivals and records is not None:
-            records.append((now, me, Kind.DROP, to, message, position, "lost", None, None))
 
     def set_timer(self, name: str, delay: float) -> None:
-        number = self._timers[name] = next(self._kernel.order)
+        number = self._timers[name] = next(self._sim.timer_numbers)
         self._kernel.schedule(self._kernel.now + delay / self._rate, self.fire, name, number)
 
     def cancel_timer(self, name: str) -> None:
@@ -230,6 +256,7 @@ class Host(Context):
             return
         self.alive = self.up = self.paused = False
         self.sends_left = None
+        self.guarded = not self.honest
         self.phase = Phase.IDLE
         self.term += 1
         self._timers.clear()
@@ -240,6 +267,7 @@ class Host(Context):
     def crash_after_sends(self, sends: int, _b: Any, _c: Any) -> None:
         if self.alive:
             self.sends_left = sends
+            self.guarded = True
 
     def restart(self, _a: Any, _b: Any, _c: Any) -> None:
         if self.alive:
@@ -280,36 +308,36 @@ class Host(Context):
             self._records.append((now, self.me, Kind.DROP, a, b, c, "the receiver has crashed", None, None))
 
 
+_SEND, _RECEIVE = Kind.SEND, Kind.RECEIVE
 _INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}
 
 
 class QuietHost(Host):
     """No trace, no faults, every message takes the same time: a send goes straight to the receiver's handler."""
 
-    __slots__ = ("_delay", "_direct", "_heap", "_order")
+    __slots__ = ("_delay", "_direct", "_moments")
 
     def connect(self, delay: float, direct: list[tuple[Callable[..., None], Context]]) -> None:
         """``direct``: the handler and the context of every node."""
         self._delay = delay
         self._direct = direct
-        self._heap = self._kernel.heap
-        self._order = self._kernel.order
+        self._moments = self._kernel.moments
 
     def send(self, to: int, message: Message) -> None:
         handler, context = self._direct[to]
-        delay = 0.0
+        at = self._kernel.now
         if to != self.me:
-            delay = self._delay
+            at += self._delay
             self.sent[message.__class__] += 1
-        heappush(self._heap, (self._kernel.now + delay, next(self._order), handler, context, self.me, message))
+        if at in self._moments:
+            self._moments[at].append((handler, context, self.me, message))
+        else:
+            self._kernel.schedule(at, handler, context, self.me, message)
 
     def broadcast(self, message: Message, to: Iterable[int]) -> None:
-        me, heap, order, direct = self.me, self._heap, self._order, self._direct
-        at = self._kernel.now + self._delay
-        count = 0
-        for node in to:
-            if node != me:
-                handler, context = direct[node]
-                heappush(heap, (at, next(order), handler, context, me, message))
-                count += 1
-        self.sent[message.__class__] += count
+        me, direct = self.me, self._direct
+        receivers = [direct[node] for node in to if node != me]
+        self._kernel.schedule_all(
+            self._kernel.now + self._delay, [(handler, context, me, message) for handler, context in receivers]
+        )
+        self.sent[message.__class__] += len(receivers)

@@ -1,58 +1,72 @@
-"""Virtual time on a heap. The one loop of the simulator that must be fast, so it knows nothing of nodes.
+"""Virtual time. The one loop of the simulator that must be fast, so it knows nothing of nodes.
 
-An appointment is ``(at, order, call, a, b, c)``: at that time ``call(a, b, c)`` is made. ``order`` counts up, so
-appointments at the same time are kept in the order they were made, and the heap never compares anything further.
+An appointment is ``(call, a, b, c)``: when its time comes ``call(a, b, c)`` is made. All appointments of one moment
+stand in one list, in the order they were made, and only the moments themselves are in a heap: when a process tells
+forty-nine others, that is one entry in the heap and forty-nine appends. Whatever is arranged for the present moment is
+appended to the list that is being gone through, and its turn comes.
 """
 
 import gc
 from collections.abc import Callable
 from heapq import heappop, heappush
-from itertools import count, repeat
 from typing import Any, TypeAlias
 
 Call: TypeAlias = Callable[[Any, Any, Any], None]
-Appointment: TypeAlias = tuple[float, int, Call, Any, Any, Any]
+Appointment: TypeAlias = tuple[Call, Any, Any, Any]
 
 
 class Kernel:
-    __slots__ = ("heap", "now", "order", "out_of_bounds")
+    __slots__ = ("_times", "moments", "now", "out_of_bounds")
 
     def __init__(self) -> None:
-        self.heap: list[Appointment] = []
-        self.order = count()
+        self._times: list[float] = []
+        self.moments: dict[float, list[Appointment]] = {}
+        """The appointments of each moment to come, and of the present one."""
         self.now = 0.0
         self.out_of_bounds = False
         """Whether a bound ended the run, and not the run itself."""
 
     def schedule(self, at: float, call: Call, a: Any = None, b: Any = None, c: Any = None) -> None:
-        heappush(self.heap, (at, next(self.order), call, a, b, c))
+        moment = self.moments.get(at)
+        if moment is None:
+            self.moments[at] = [(call, a, b, c)]
+            heappush(self._times, at)
+        else:
+            moment.append((call, a, b, c))
+
+    def schedule_all(self, at: float, appointments: list[Appointment]) -> None:
+        """Several for one moment. The list is the kernel's from now on."""
+        moment = self.moments.get(at)
+        if moment is not None:
+            moment += appointments
+        elif appointments:
+            self.moments[at] = appointments
+            heappush(self._times, at)
 
     def stop(self) -> None:
         """Keep no further appointment."""
-        self.heap.clear()
+        self._times.clear()
+        for moment in self.moments.values():
+            moment.clear()
 
     def run(self, until: float, max_events: int) -> None:
-        """Keep appointments until there are none left or a bound is reached.
+        """Keep appointments until there are none left, or a bound is passed (seen at the end of a moment).
 
         The cyclic garbage collector is off meanwhile: a kept trace is many small objects and no cycles, and looking
         through them again and again would take half of the time.
         """
-        heap, pop = self.heap, heappop
-        self.schedule(until, self._run_into_bound)
+        times, moments, events = self._times, self.moments, 0
         collecting = gc.isenabled()
         gc.disable()
         try:
-            for _ in repeat(None, max_events):
-                if not heap:
-                    return
-                at, _, call, a, b, c = pop(heap)
-                self.now = at
-                call(a, b, c)
-            self._run_into_bound(None, None, None)
+            while times and events < max_events:
+                if times[0] > until:
+                    break
+                self.now = now = heappop(times)
+                for call, a, b, c in moments[now]:
+                    call(a, b, c)
+                events += len(moments.pop(now))
+            self.out_of_bounds = bool(times)
         finally:
             if collecting:
                 gc.enable()
-
-    def _run_into_bound(self, _a: Any, _b: Any, _c: Any) -> None:
-        self.out_of_bounds = bool(self.heap)
-        self.stop()

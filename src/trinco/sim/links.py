@@ -43,37 +43,50 @@ class Wires:
         self._links = links
         self._rng = rng
         self._busy_until: dict[tuple[int, int], float] = {}
-        self.slowness: dict[int, float] = {}
-        """Nodes whose messages take so many times longer, both ways."""
-        self.islands: dict[int, int] = {}
-        """While the network is parted: which part each node is in."""
-        self.parted_until = 0.0
-        self.parting_drops = False
+        self._slowness: dict[int, float] = {}
+        self._islands: dict[int, int] = {}
+        self._parted_until = 0.0
+        self._parting_drops = False
+        self.steady_delay = links.constant_delay
+        """The delay of every message, as long as nothing about the network can change it."""
 
-    def arrivals(self, source: int, to: int, now: float) -> list[float]:
+    def slow_down(self, node: int, factor: float) -> None:
+        """All messages to and from the node take so many times as long."""
+        self._slowness[node] = factor
+        self.steady_delay = None
+
+    def part(self, islands: dict[int, int], until: float, drops: bool) -> None:
+        """Until then, nodes on different islands do not reach each other."""
+        self._islands, self._parted_until, self._parting_drops = islands, until, drops
+        self.steady_delay = None
+
+    def arrivals(self, source: int, to: int, now: float) -> tuple[float, ...]:
         """When a message sent now arrives: usually once, never if it is lost, twice if it is duplicated."""
         links, rng = self._links, self._rng
-        if links.loss and rng.random() < links.loss:
-            return []
-        times = [self._arrival(source, to, now)]
+        if links.loss and rng.random() < links.loss or self._is_cut_off(source, to, now):
+            return ()
         if links.duplication and rng.random() < links.duplication:
-            times.append(self._arrival(source, to, now))
-        return [at for at in times if at >= 0]
+            return self._arrival(source, to, now), self._arrival(source, to, now)
+        return (self._arrival(source, to, now),)
+
+    def _are_parted(self, source: int, to: int, now: float) -> bool:
+        return now < self._parted_until and self._islands[source] != self._islands[to]
+
+    def _is_cut_off(self, source: int, to: int, now: float) -> bool:
+        return self._parting_drops and self._are_parted(source, to, now)
 
     def _arrival(self, source: int, to: int, now: float) -> float:
         links, rng = self._links, self._rng
-        law = links.per_link.get((source, to), links.delay)
-        delay = law.draw(rng)
+        law = links.per_link.get((source, to), links.delay) if links.per_link else links.delay
+        at = now + law.draw(rng)
         if links.reordering and rng.random() < links.reordering:
-            delay += law.draw(rng)
-        if self.slowness:
-            delay *= self.slowness.get(source, 1.0) * self.slowness.get(to, 1.0)
-        if self.islands and now < self.parted_until and self.islands.get(source) != self.islands.get(to):
-            if self.parting_drops:
-                return -1.0
-            delay += self.parted_until - now
-        if not links.ordered:
-            return now + delay
-        at = max(now + delay, self._busy_until.get((source, to), 0.0))
-        self._busy_until[source, to] = at
+            at += law.draw(rng)
+        if self._slowness:
+            at = now + (at - now) * self._slowness.get(source, 1.0) * self._slowness.get(to, 1.0)
+        if self._are_parted(source, to, now):
+            at += self._parted_until - now
+        if links.ordered:
+            channel = (source, to)
+            at = max(at, self._busy_until.get(channel, 0.0))
+            self._busy_until[channel] = at
         return at

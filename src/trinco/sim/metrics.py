@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trinco.core.cost import messages_per_entry
 from trinco.core.event import Kind
+from trinco.core.trace import Recording
 
 if TYPE_CHECKING:
     from trinco.sim.simulation import Simulation
@@ -46,7 +47,7 @@ class Metrics:
     worst_messages_per_entry: int | None
     """Who pays for which message is told in ``core.cost``; None without a trace."""
     load: Spread | None
-    """Messages sent and received by a node."""
+    """Messages sent and received by a node; None without a trace."""
     synchronisation_delay: Spread | None
     """From one process' leaving to the next one's entering, where somebody was already waiting."""
     waiting: Spread | None
@@ -81,7 +82,7 @@ def measure(sim: "Simulation") -> Metrics:
         messages_by_kind=dict(sorted(kinds.items())),
         messages_per_entry=messages / len(grants) if grants else None,
         worst_messages_per_entry=max(costs) if costs else None,
-        load=Spread.of([sum(host.sent.values()) + host.received for host in sim.hosts]),
+        load=Spread.of(_load(sim.recording)) if sim.recording else None,
         synchronisation_delay=Spread.of(_synchronisation(sim.history)),
         waiting=Spread.of(waits),
         bypass=bypass,
@@ -90,6 +91,14 @@ def measure(sim: "Simulation") -> Metrics:
         duration=duration,
         costs=costs,
     )
+
+
+def _load(recording: Recording) -> list[float]:
+    load = [0.0] * recording.header.n
+    for _, node, kind, peer, *_ in recording.records:
+        if kind in (Kind.SEND, Kind.RECEIVE) and peer != node:
+            load[node] += 1
+    return load
 
 
 def jain(shares: Sequence[float]) -> float | None:

@@ -3,6 +3,7 @@
 import random
 import time
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from trinco.core import cost, snapshot
@@ -67,6 +68,7 @@ class Simulation:
         self.violation: Violation | None = None
         self.history: list[tuple[float, int, Kind]] = []
         self.liars_sent: list[Message] = []
+        self.timer_numbers = count()
         self.hosts = self._make_hosts(nodes)
         self.receive = [host.receive for host in self.hosts]
         self.crowd = Crowd(self, scenario.workload, _generator(scenario, "workload"))
@@ -122,14 +124,13 @@ class Simulation:
                 schedule(at, self._part, fault)
 
     def _set_slowness(self, node: int, factor: float, _c: Any) -> None:
-        self.wires.slowness[node] = factor
+        self.wires.slow_down(node, factor)
 
     def _part(self, fault: Partition, _b: Any, _c: Any) -> None:
         alone = range(len(fault.groups), len(fault.groups) + self.scenario.n)
-        self.wires.islands = dict(enumerate(alone))
-        self.wires.islands |= {node: island for island, group in enumerate(fault.groups) for node in group}
-        self.wires.parted_until = self.kernel.now + fault.lasts
-        self.wires.parting_drops = fault.drops
+        islands = dict(enumerate(alone))
+        islands |= {node: island for island, group in enumerate(fault.groups) for node in group}
+        self.wires.part(islands, self.kernel.now + fault.lasts, fault.drops)
 
     def run(self) -> None:
         for host in self.hosts:
