@@ -267,9 +267,18 @@ class Cells:
             state += self.arriving[self.at(state, to)][self._arrival(source, queue)]
         return state
 
+    def apply(self, state: int, move: Move) -> int:
+        """The state after a move, before the environment is told."""
+        difference, arrivals, _ = move
+        for to, arrival in arrivals:
+            difference += self.arriving[self.at(state, to)][arrival]
+        return state + difference
+
     def tell(self, state: int, news: News) -> int | None:
         """The state after the environment was told, or None if what it was told cannot happen."""
-        change = self.environment.change(self.environment_of(state), news) if news else 0
+        if not news:
+            return state
+        change = self.environment.change(self.environment_of(state), news)
         return None if change is None else state + change
 
     def first_states(self) -> dict[int, tuple[Outcome, ...]]:

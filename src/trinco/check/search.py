@@ -92,7 +92,7 @@ class Search:
         try:
             return self._levels()
         finally:
-            self._report()
+            self.report()
             if collecting:
                 gc.enable()
 
@@ -109,7 +109,7 @@ class Search:
                 wrong = self._expand(frontier[start : start + CHUNK], found)
                 if wrong:
                     return Verdict.VIOLATED
-                self._report()
+                self.report()
                 if self._out_of_bounds():
                     return Verdict.INCONCLUSIVE
             if self._look_closer(found):
@@ -211,7 +211,7 @@ class Search:
     def _out_of_bounds(self) -> bool:
         return len(self.parents) > self.max_states or resident_bytes() > self.max_bytes
 
-    def _report(self) -> None:
+    def report(self) -> None:
         self.progress.states = len(self.parents)
         self.progress.handler_runs = self.handlers.runs
         self.progress.seconds = time.perf_counter() - self._began

@@ -34,16 +34,22 @@ class Steps:
         self.has_more_than_moves = bool(cells.model.byzantine or cells.model.clocks)
 
     def of(self, state: int) -> Iterator[Step]:
-        cells = self._cells.unpack(state)
-        for cell in cells:
-            for (difference, arrivals, news), label in zip(
-                self._cells.moves[cell], self._cells.labels[cell], strict=True
-            ):
-                after = state + difference + sum(self._cells.arriving[cells[to]][what] for to, what in arrivals)
-                told = self._cells.tell(after, news)
-                if told is not None:
-                    yield Step((label,), told)
+        for cell in self._cells.unpack(state):
+            for move, label in zip(self._cells.moves[cell], self._cells.labels[cell], strict=True):
+                after = self._cells.tell(self._cells.apply(state, move), move[2])
+                if after is not None:
+                    yield Step((label,), after)
         yield from self.more_than_moves(state)
+
+    def successors(self, state: int) -> Iterator[int]:
+        """Only where the steps lead, for walks over the whole graph."""
+        for cell in self._cells.unpack(state):
+            for move in self._cells.moves[cell]:
+                after = self._cells.tell(self._cells.apply(state, move), move[2])
+                if after is not None:
+                    yield after
+        for _, after in self.more_than_moves(state):
+            yield after
 
     def more_than_moves(self, state: int) -> Iterator[Step]:
         """The steps that are not the move of one cell."""

@@ -44,6 +44,16 @@ class Symmetry:
                 state = self.rename(state, names)
         return state
 
+    def undo_canonical(self, state: int, names: tuple[int, ...]) -> tuple[int, ...]:
+        """If ``names`` turns this state into what really happened, the names that do so for its canonical form."""
+        for group in self._groups:
+            sorting = self._sorting(state, group)
+            if sorting is not None:
+                state = self.rename(state, sorting)
+                back = {new: old for old, new in enumerate(sorting)}
+                names = tuple(names[back[node]] for node in range(len(names)))
+        return names
+
     def _sorting(self, state: int, group: tuple[int, ...]) -> tuple[int, ...] | None:
         """New names that sort the columns of a group, or None where they are in order."""
         cells = self._cells.unpack(state)

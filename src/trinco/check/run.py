@@ -1,0 +1,82 @@
+"""``check(model)``: search, then look for starvation, then say what was found."""
+
+from dataclasses import dataclass
+
+from trinco.check import counterexample
+from trinco.check.counterexample import Counterexample
+from trinco.check.liveness import find_starvation
+from trinco.check.model import Model
+from trinco.check.search import Listener, Progress, Search, Verdict, Violation
+
+
+@dataclass(frozen=True)
+class Result:
+    verdict: Verdict
+    progress: Progress
+    violation: Violation | None = None
+    counterexample: Counterexample | None = None
+    """Missing only where a violation is that something never happens."""
+    liveness: bool = False
+    """Whether starvation was looked for, and the whole graph with it."""
+    bytes_per_state: float = 0.0
+
+
+@dataclass
+class Checker:
+    """One check. ``progress`` can be read while it runs and after it was interrupted."""
+
+    model: Model
+    protocol: str = "?"
+    liveness: bool = True
+    max_states: int = 5_000_000
+    max_bytes: int = 4 << 30
+    listener: Listener | None = None
+
+    def __post_init__(self) -> None:
+        self.search = Search(self.model, self.max_states, self.max_bytes, self.listener)
+
+    @property
+    def progress(self) -> Progress:
+        return self.search.progress
+
+    def run(self) -> Result:
+        search = self.search
+        verdict = search.run()
+        if verdict is Verdict.INCONCLUSIVE:
+            return Result(verdict, search.progress)
+        if search.violation and search.state is not None:
+            found = counterexample.build(search, search.path(search.state), search.violation, self.protocol)
+            search.progress.depth = len(found.script)
+            return Result(verdict, search.progress, search.violation, found)
+        vacuous = self._never_happened()
+        if vacuous:
+            return Result(Verdict.VIOLATED, search.progress, vacuous)
+        return self._starvation() if self.liveness else Result(verdict, search.progress)
+
+    def _never_happened(self) -> Violation | None:
+        """A run in which nobody ever enters proves nothing."""
+        if self.search.unmet:
+            return Violation("vacuous", f"this never happened: {', '.join(self.search.unmet)}")
+        cells = self.search.cells
+        entered = {cell.node for number, cell in enumerate(cells.cells) if cells.local(number).believes}
+        idle = [f"p{node}" for node in self.model.processes if node not in entered]
+        if idle:
+            return Violation("vacuous", f"{', '.join(idle)} never entered in any run")
+        return None
+
+    def _starvation(self) -> Result:
+        search = self.search
+        if search.symmetry is not None:
+            return Result(Verdict.HOLDS, search.progress)
+        search.progress.stage = "looking for fair cycles"
+        search.report()
+        lasso = find_starvation(search)
+        if lasso is None:
+            return Result(Verdict.HOLDS, search.progress, liveness=True)
+        found = counterexample.build(search, lasso.stem, lasso.violation, self.protocol, lasso.cycle[1:])
+        return Result(Verdict.VIOLATED, search.progress, lasso.violation, found, liveness=True)
+
+
+def check(model: Model, **options: object) -> Result:
+    """Check a model. Options are the fields of :class:`Checker`."""
+    return Checker(model, **options).run()  # type: ignore[arg-type]
