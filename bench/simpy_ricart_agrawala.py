@@ -1,8 +1,8 @@
 """Ricart-Agrawala in SimPy, as quick as SimPy lets it be: the yardstick for our simulator.
 
-One SimPy process a node, reading its inbox (a ``Store``); a message is a ``Timeout`` whose callback puts it there, which
-is cheaper than the extra process a message that SimPy's own latency example starts. Plain tuples for messages, counters
-where our protocol has sets; same workload: everybody asks at once, holds 1, asks again until the entries are used up.
+One SimPy process a node, reading its inbox (a ``Store``); a message is a ``Timeout`` whose callback puts it there,
+which is cheaper than the extra process a message that SimPy's own latency example starts. Plain
+tuples for messages; the same workload: everybody asks at once, holds 1, asks again until the entries are used up.
 """
 
 from collections.abc import Generator

@@ -118,9 +118,7 @@ class Cells:
     def _weigh(self, number: int, cell: Cell, state: Local) -> int:
         moves = self._must_move(cell, state)
         believers = self.model.k + 1 if state.broken else int(self._counts(cell, state))
-        return (
-            (number << WIDTH * cell.node) + (moves << self.movers_shift) + (believers << self.believers_shift)
-        )
+        return (number << WIDTH * cell.node) + (moves << self.movers_shift) + (believers << self.believers_shift)
 
     def _counts(self, cell: Cell, state: Local) -> bool:
         return state.believes and cell.node not in self.model.byzantine

@@ -1,11 +1,12 @@
 """A counterexample: a path through the states, told as a trace like any other, and as a script that replays.
 
-The script has one line a step (``p1 receives request(1) from p0``). It is found again by its words, so it can be kept in
-a test, read by people and edited by hand.
+The script has one line a step (``p1 receives request(1) from p0``). A step is found again by its words, so a script can
+be kept in a test, read by people and edited by hand.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trinco.check.cells import Label
 from trinco.check.environment import SHARED_CLOCK
@@ -68,12 +69,12 @@ def _actual_steps(search: Search, states: Sequence[int]) -> Iterator[Step]:
     """The steps between the states. Under symmetry each state was renamed when it was found; undo that, so that p1
     stays p1 from the first line to the last."""
     if search.symmetry is None:
-        for state, successor in zip(states, states[1:], strict=False):
+        for state, successor in pairwise(states):
             yield next(step for step in search.steps.of(state) if step.state == successor)
         return
     symmetry = search.symmetry
     names = tuple(range(len(search.model.nodes)))
-    for state, successor in zip(states, states[1:], strict=False):
+    for state, successor in pairwise(states):
         found = next(step for step in search.steps.of(state) if symmetry.canonical(step.state) == successor)
         wanted = symmetry.rename(found.state, names)
         actual = symmetry.rename(state, names)

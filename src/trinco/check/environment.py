@@ -66,12 +66,12 @@ class Environment:
         return self._changes[key]
 
     def _change(self, number: int, news: News) -> int | None:
-        world: World | None = self.worlds[number]
+        world = self.worlds[number]
         for what, node, *detail in news:
-            world = self._happens(world, what, node, detail)
-            if world is None:
+            after = self._happens(world, what, node, detail)
+            if after is None:
                 return None
-        assert world is not None
+            world = after
         return self.weight(self._intern(world)) - self.weight(number)
 
     def _happens(self, world: World, what: Kind, node: int, detail: list[Any]) -> World | None:

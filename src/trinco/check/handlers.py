@@ -166,9 +166,7 @@ class Handlers:
                 scripts += [(*made[:position], option) for option in range(1, arities[position])]
         return tuple(outcomes)
 
-    def _run(
-        self, me: int, local: Local, event: Event, script: tuple[int, ...]
-    ) -> tuple[Outcome, list[int]]:
+    def _run(self, me: int, local: Local, event: Event, script: tuple[int, ...]) -> tuple[Outcome, list[int]]:
         self.runs += 1
         node = snapshot.restore(local.state)
         context = Recorder(me, local, script)

@@ -1,10 +1,10 @@
 """Liveness by fair cycles: is there a run in which somebody waits for ever although everything that must happen does?
 
-Deadlock is found by the search. What remains are runs that go on for ever, and in a finite graph those end in a strongly
-connected component. For each process: take the states in which it waits, cut them into components, and ask of each
-whether a run can stay in it *fairly*: every action that must happen (a delivery, a leaving, a timer, a tick) is either
-taken inside the component or is not possible in some state of it. With weak fairness this is exact: an action that is
-possible in every state of a component and never taken in it is also neglected by every smaller cycle.
+Deadlock is found by the search. What remains are runs that go on for ever, and in a finite graph those end in a
+strongly connected component. For each process: take the states in which it waits, cut them into components, and ask of
+each whether a run can stay in it *fairly*: every action that must happen (a delivery, a leaving, a timer, a tick) is
+either taken inside the component or is not possible in some state of it. With weak fairness this is exact: an action
+that is possible in every state of a component and never taken in it is also neglected by every smaller cycle.
 
 So the answer is sound on cyclic graphs. Most graphs with a bound on entries have no cycle at all, which is seen cheaply
 and first. ``ctx.choose`` is chosen by an adversary: a random back-off that may lose for ever is reported.
@@ -13,6 +13,7 @@ and first. ``ctx.choose`` is chosen by an adversary: a random back-off that may 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from trinco.check.components import beyond_cycles, components
 from trinco.check.search import Search, Violation
@@ -37,7 +38,7 @@ def find_starvation(search: Search) -> Lasso | None:
     recurring = beyond_cycles(search.parents, search.steps.successors)
     for process in search.model.processes:
         waiting = {state for state in recurring if View(search.cells, state).phase(process) is WAITING}
-        for component in components(sorted(waiting), lambda state: _staying(search, waiting, state)):
+        for component in components(sorted(waiting), partial(_staying, search, waiting)):
             region = _Region(search, component)
             if region.has_steps and not region.neglected():
                 return region.lasso(process)

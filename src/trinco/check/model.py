@@ -65,6 +65,4 @@ class Model:
     @property
     def processes(self) -> tuple[int, ...]:
         """The ids that compete for the critical section and keep to the protocol."""
-        return tuple(
-            me for me, node in enumerate(self.nodes) if isinstance(node, Process) and me not in self.byzantine
-        )
+        return tuple(me for me, node in enumerate(self.nodes) if isinstance(node, Process) and me not in self.byzantine)

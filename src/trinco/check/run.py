@@ -18,7 +18,6 @@ class Result:
     """Missing only where a violation is that something never happens."""
     liveness: bool = False
     """Whether starvation was looked for, and the whole graph with it."""
-    bytes_per_state: float = 0.0
 
 
 @dataclass

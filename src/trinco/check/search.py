@@ -147,6 +147,7 @@ class Search:
                         found.append(successor)
                         counts = successor >> movers_shift
                         if (counts > limit or not counts & COUNT_MASK) and self._is_wrong(successor):
+                            self.progress.transitions += transitions
                             return True
             if more and self._expand_further(state, found):
                 return True
@@ -155,9 +156,9 @@ class Search:
 
     def _expand_further(self, state: int, found: list[int]) -> bool:
         """The same for the steps that are not the move of one cell."""
-        for _, successor in self.steps.more_than_moves(state):
+        for _, reached in self.steps.more_than_moves(state):
             self.progress.transitions += 1
-            successor = self._canonical(successor)
+            successor = self._canonical(reached)
             if successor not in self.parents:
                 self.parents[successor] = state
                 found.append(successor)
@@ -169,20 +170,28 @@ class Search:
         return self.symmetry.canonical(state) if self.symmetry else state
 
     def _is_wrong(self, state: int) -> bool:
-        """Whether a state breaks safety or the contract, or is a deadlock."""
-        counts = state >> self.cells.movers_shift
-        if counts > self._limit:
-            self.violation = self._unsafe(View(self.cells, state))
-        elif not counts & COUNT_MASK:
-            self.violation = self._deadlock(state)
+        """Whether a state breaks safety or the contract, or is a deadlock; it is then kept."""
+        self.violation = self.judge(state)
         if self.violation:
             self.state = state
         return self.violation is not None
 
+    def judge(self, state: int) -> Violation | None:
+        """What is wrong with a state, seen by itself."""
+        counts = state >> self.cells.movers_shift
+        if counts > self._limit:
+            return self._unsafe(View(self.cells, state))
+        if not counts & COUNT_MASK:
+            return self._deadlock(state)
+        return None
+
     def _unsafe(self, view: View) -> Violation:
-        broken = view.broken()
-        if broken:
-            return Violation("contract" if any(view.local(i).broken for i in range(len(self.model.nodes))) else "monitor", broken)
+        complaint = view.broken_contract()
+        if complaint:
+            return Violation("contract", complaint)
+        complaint = view.complaint()
+        if complaint:
+            return Violation("monitor", complaint)
         inside = " and ".join(f"p{node}" for node in view.believers())
         return Violation("safety", f"{inside} are inside together, at most {self.model.k} may be")
 

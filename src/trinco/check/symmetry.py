@@ -112,7 +112,9 @@ class Symmetry:
         meaning = dict(enumerate(names))
         renamed: Inbox = ()
         for source, queue in inbox:
-            messages = tuple(self._cells.message_number(_relabelled(self._cells.messages[each], meaning)) for each in queue)
+            messages = tuple(
+                self._cells.message_number(_relabelled(self._cells.messages[each], meaning)) for each in queue
+            )
             renamed = self._cells.with_queue(renamed, names[source], messages)
         return renamed
 
@@ -120,4 +122,3 @@ class Symmetry:
 def _relabelled(message: Message, names: Mapping[int, int]) -> Message:
     relabel = getattr(message, "relabel", None)
     return relabel(names) if relabel else message
-

@@ -47,8 +47,11 @@ class View:
             for source, message in self._cells.messages_in(cell)
         )
 
-    def broken(self) -> str | None:
-        """Why the contract is broken here, or what a monitor complains of."""
-        world = self._cells.environment.worlds[self._cells.environment_of(self._state)]
-        locals_ = (self._cells.local(cell) for cell in self._numbers)
-        return next((local.broken for local in locals_ if local.broken), world.violation)
+    def broken_contract(self) -> str | None:
+        """What a node did that the contract forbids."""
+        broken = (self._cells.local(cell).broken for cell in self._numbers)
+        return next(filter(None, broken), None)
+
+    def complaint(self) -> str | None:
+        """What a monitor complains of."""
+        return self._cells.environment.worlds[self._cells.environment_of(self._state)].violation

@@ -1,9 +1,9 @@
 """What each entry costs in messages, from a trace.
 
 A message is charged to an entry, so that a paper's "messages per entry" can be checked for the worst entry and not only
-on average. Three rules, in this order: what a process sends when it asks is for its own entry; what is sent to a process
-that waits is for that process' entry (the answers, however late); anything else is for the entry of the event that
-caused it (a release, and what follows from it). Messages to oneself are free.
+on average. Three rules, in this order: what a process sends when it asks is for its own entry; what is sent to a
+process that waits is for that process' entry (the answers, however late); anything else is for the entry of the event
+that caused it (a release, and what follows from it). Messages to oneself are free.
 """
 
 from collections.abc import Iterable

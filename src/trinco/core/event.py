@@ -3,13 +3,13 @@
 In memory an event is a plain tuple-like struct; ``core.trace`` writes it as a line of NDJSON and reads it back.
 """
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """The first group are steps, each one run of a handler; the second are effects of a step, the third faults."""
 
     START = "start"

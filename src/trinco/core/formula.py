@@ -7,11 +7,10 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
 
 from trinco.core.errors import UsageError
 
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type, Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -83,8 +82,7 @@ def _evaluate(tree: ast.expr, letters: dict[str, float], text: str) -> float:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, letters, text)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            number = _OPERATORS[type(op)](_evaluate(left, letters, text), _evaluate(right, letters, text))
-            return number  # type: ignore[no-any-return]
+            return _OPERATORS[type(op)](_evaluate(left, letters, text), _evaluate(right, letters, text))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
             return _FUNCTIONS[name](*(_evaluate(argument, letters, text) for argument in arguments))
     raise UsageError(f"the formula '{text}' uses '{ast.unparse(tree)}', which formulas do not have")

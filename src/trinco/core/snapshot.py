@@ -2,7 +2,7 @@
 
 A snapshot is the tuple ``(class, field, field, ...)``; a field that is a part (a mutable dataclass) is a snapshot
 itself. It starts with the class because two classes with equal fields are different states. Everything is prepared
-once per class: ``copy.deepcopy`` is fifty times slower, and this lies in the checker's and the tracing simulator's path.
+once per class: ``copy.deepcopy`` is fifty times slower, and this lies on the path of the checker and of every trace.
 """
 
 import dataclasses
@@ -29,7 +29,8 @@ def set_fields(kind: type) -> frozenset[str]:
 
 def is_part(value: Any) -> bool:
     """A part is a dataclass that can change; a frozen one is a plain value."""
-    return dataclasses.is_dataclass(value) and not value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    parameters = getattr(value, "__dataclass_params__", None)
+    return parameters is not None and not parameters.frozen
 
 
 @cache

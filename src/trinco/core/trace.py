@@ -165,7 +165,9 @@ def _check(event: Event, counts: list[int]) -> None:
         raise DamagedData(f"there is no node {event.node}")
     counts[event.node] += 1
     if len(event.clock) != len(counts) or event.clock[event.node] != counts[event.node]:
-        raise DamagedData(f"it should be event {counts[event.node]} of p{event.node}: lines are missing or out of order")
+        raise DamagedData(
+            f"it should be event {counts[event.node]} of p{event.node}: lines are missing or out of order"
+        )
     if event.cause is not None:
         node, count = event.cause
         if not (0 <= node < len(counts) and 0 < count <= counts[node]):

@@ -17,9 +17,7 @@ class Crowd:
     def __init__(self, sim: "Simulation", workload: Workload, rng: random.Random) -> None:
         self._sim = sim
         self.rng = rng
-        self.processes = tuple(
-            host.me for host in sim.hosts if isinstance(host.node, Process) and host.honest
-        )
+        self.processes = tuple(host.me for host in sim.hosts if isinstance(host.node, Process) and host.honest)
         self._unserved = 0
         """Requests that were put in and are not over."""
         self._backlog: dict[int, list[float]] = {node: [] for node in self.processes}

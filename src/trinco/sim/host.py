@@ -6,6 +6,7 @@ trace, faults and chance, where a send is an appointment for the receiver's own 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from trinco.core import snapshot
@@ -15,6 +16,7 @@ from trinco.core.instant import Instant
 from trinco.core.message import Message
 from trinco.core.node import Node
 from trinco.core.signed import forbid_forgery
+from trinco.sim.kernel import Appointment
 
 if TYPE_CHECKING:
     from trinco.sim.simulation import Simulation
@@ -89,7 +91,7 @@ class Host(Context):
             self._run(Kind.RECEIVE, source, message, cause, None, self.node.on_message, source, message)
         else:
             self.step = position = len(records)
-            records.append(None)
+            records.append(())
             node = self.node
             node.on_message(self, source, message)
             records[position] = (
@@ -180,7 +182,7 @@ class Host(Context):
         for at in arrivals:
             kernel.schedule(at, self._sim.receive[to], me, message, position)
         if not arrivals and records is not None:
-            records.append((now, me, Kind.DROP, to, message, position, "lost", None, None))
+            records.append((now, me, Kind.DROP, to, message, position, "lost on the way", None, None))
 
     def broadcast(self, message: Message, to: Iterable[int]) -> None:
         """As one ``send`` each, all at once where nothing can come between them."""
@@ -191,7 +193,9 @@ class Host(Context):
         me, step, now, receive, first = self.me, self.step, self._kernel.now, self._sim.receive, len(records)
         receivers = [node for node in to if node != me]
         records += [(now, me, _SEND, node, message, step, None, None, None) for node in receivers]
-        appointments = [(receive[node], me, message, cause) for cause, node in enumerate(receivers, first)]
+        appointments: list[Appointment] = [
+            (receive[node], me, message, cause) for cause, node in enumerate(receivers, first)
+        ]
         self._kernel.schedule_all(now + delay, appointments)
         self.sent[message.__class__] += len(receivers)
 

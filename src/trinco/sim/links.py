@@ -63,7 +63,7 @@ class Wires:
     def arrivals(self, source: int, to: int, now: float) -> tuple[float, ...]:
         """When a message sent now arrives: usually once, never if it is lost, twice if it is duplicated."""
         links, rng = self._links, self._rng
-        if links.loss and rng.random() < links.loss or self._is_cut_off(source, to, now):
+        if (links.loss and rng.random() < links.loss) or self._is_cut_off(source, to, now):
             return ()
         if links.duplication and rng.random() < links.duplication:
             return self._arrival(source, to, now), self._arrival(source, to, now)

@@ -47,7 +47,9 @@ class Scenario:
             raise UsageError(f"there is no node {strangers[0]} to lie; the nodes are 0 to {self.n - 1}")
         beyond = self.beyond()
         if beyond and not self.beyond_claims:
-            raise BeyondClaims(f"{self.protocol} does not claim to survive {beyond}; to see what happens, go beyond the claims")
+            raise BeyondClaims(
+                f"{self.protocol} does not claim to survive {beyond}; to see what happens, go beyond the claims"
+            )
 
     @property
     def values(self) -> dict[str, float]:

@@ -171,9 +171,7 @@ class Simulation:
             excess = cost.beyond_claim(metrics.costs, self.scenario.claims, **self.scenario.values)
             if excess:
                 self._violated("MessagesPerEntry", excess)
-        return Result(
-            self.scenario, self.violation, not self.kernel.out_of_bounds, metrics, self.recording, seconds
-        )
+        return Result(self.scenario, self.violation, not self.kernel.out_of_bounds, metrics, self.recording, seconds)
 
     def _is_undisturbed(self) -> bool:
         """Claims about cost are made for runs in which nothing goes wrong."""

@@ -71,9 +71,7 @@ class RicartAgrawala(Process):
 
     def must_wait(self, ctx: Context, source: int, timestamp: int) -> bool:
         """Whether we go first: we are inside, or we have asked and our request is the older one."""
-        return ctx.phase is INSIDE or (
-            ctx.phase is WAITING and (self.timestamp, self.me) < (timestamp, source)
-        )
+        return ctx.phase is INSIDE or (ctx.phase is WAITING and (self.timestamp, self.me) < (timestamp, source))
 
     def release(self, ctx: Context) -> None:
         deferred, self.deferred = self.deferred, NOBODY

@@ -1,0 +1,42 @@
+# Every target sets up what it needs by itself; the second time that costs next to nothing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test prove lint bench docs clean
+
+setup: $(READY)
+	@$(BIN)/python -m compileall -q src
+
+# What is installed is pinned in constraints.txt, so that a fresh machine gets what we tested with.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trinco needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+demo: setup
+	@$(BIN)/python docs/demo.py
+
+test: setup lint
+	@$(BIN)/python -m pytest -n auto
+
+prove: setup
+	@$(BIN)/python -m tests.prove
+
+lint: setup
+	@$(BIN)/ruff format --check --quiet . || { echo "ruff: run '$(BIN)/ruff format .'"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports
+
+bench: setup
+	@$(BIN)/python bench/simulator.py
+	@$(BIN)/python bench/checker.py
+
+docs: setup
+	@$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .pythons .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -1,0 +1,52 @@
+"""``trinco exhibit``: flaws kept alive."""
+
+import argparse
+from dataclasses import replace
+
+from trinco.check.run import Checker
+from trinco.cli import exits
+from trinco.cli.check import add_bounds, add_counterexample, conclude
+from trinco.cli.output import print_json, print_table
+from trinco.cli.parser import add_json
+from trinco.lab.exhibits.catalogue import EXHIBITS, find
+
+EXAMPLES = """examples:
+  trinco exhibit                                    list them
+  trinco exhibit slides/S-5                         find and draw its shortest counterexample
+  trinco exhibit slides/S-5 --write-test test_s5.py keep it as a test
+
+exit: 1, since every exhibit violates something (0 for the list)
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.description = "A flaw as it was printed or built. Finds its shortest counterexample and draws it."
+    parser.epilog = EXAMPLES
+    parser.add_argument("exhibit", nargs="?", metavar="NAME", help="which one; without a name, all are listed")
+    parser.add_argument("--no-reductions", action="store_true", help="plain search, whatever the protocol declares")
+    add_bounds(parser)
+    add_counterexample(parser)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.exhibit is None:
+        return _list(options.json)
+    exhibit = find(options.exhibit)
+    model = replace(exhibit.model(), reductions=not options.no_reductions)
+    checker = Checker(model, exhibit.name, max_states=options.max_states, max_bytes=options.max_memory << 20)
+    if not options.json:
+        print(f"{exhibit.title}\nprinted: {exhibit.printed}\n{exhibit.lesson}\n")
+    shown = {"exhibit": exhibit.name, "protocol": exhibit.name, "n": len(model.nodes)}
+    imports = ["from trinco.lab.exhibits.catalogue import find"]
+    return conclude(checker, options, shown, f"find({exhibit.name!r}).model()", imports)
+
+
+def _list(as_json: bool) -> int:
+    if as_json:
+        names = ("name", "title", "printed", "lesson", "breaks")
+        print_json([{name: getattr(exhibit, name) for name in names} for exhibit in EXHIBITS])
+    else:
+        rows = [(exhibit.name, exhibit.breaks, exhibit.title) for exhibit in EXHIBITS]
+        print_table("Exhibits: 'trinco exhibit NAME' shows one", ("name", "breaks", "what it is"), rows)
+    return exits.DONE

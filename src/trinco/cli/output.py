@@ -1,0 +1,54 @@
+"""What commands print: JSON for programs, tables and timelines for people."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trinco.core.event import Event
+from trinco.view.timeline import ASCII, Pen, draw
+
+
+def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Name and value, a line each, values in one column."""
+    known = list(facts)
+    width = max(len(name) for name, _ in known) + 2
+    for name, value in known:
+        print(f"{name:<{width}}{value}")
+
+
+def print_timeline(events: Iterable[Event], n: int, *, steps: bool, repeats_from: int | None = None) -> None:
+    for line in draw(events, n, pen=pen_for_stdout(), steps=steps, repeats_from=repeats_from):
+        print(line)
+
+
+def pen_for_stdout() -> Pen:
+    """Plain letters where the terminal cannot show others."""
+    try:
+        "●◀─▶┆║".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return ASCII
+    return Pen()
+
+
+def number(value: float | None) -> str:
+    """As a person writes it: at most four digits that matter, a dash for nothing."""
+    return "-" if value is None else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"

@@ -1,0 +1,64 @@
+"""The argument parser of every command: one line for an error, exit 64, and help that keeps its examples."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from trinco.cli import exits
+from trinco.core.errors import UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, **options: object) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message} (see '{self.prog} --help')\n")
+        sys.exit(exits.USAGE)
+
+
+def whole(low: int, what: str) -> Callable[[str], int]:
+    """An argument type: a whole number that is at least ``low``."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text.replace("_", ""))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{what} is a whole number, not '{text}'") from None
+        if number < low:
+            raise argparse.ArgumentTypeError(f"{what} must be at least {low}, not {number}")
+        return number
+
+    return parse
+
+
+def positive(what: str) -> Callable[[str], float]:
+    """An argument type: a number above zero."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{what} is a number, not '{text}'") from None
+        if not number > 0:
+            raise argparse.ArgumentTypeError(f"{what} must be above 0, not {text}")
+        return number
+
+    return parse
+
+
+def usage(parse: Callable[[str], object]) -> Callable[[str], object]:
+    """An argument type from a function that raises :class:`UsageError`."""
+
+    def argument(text: str) -> object:
+        try:
+            return parse(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return argument
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text for people")

@@ -1,0 +1,91 @@
+"""``trinco protocols``: the catalogue with its claims."""
+
+import argparse
+
+from trinco.cli import exits
+from trinco.cli.output import print_facts, print_json, print_table
+from trinco.cli.parser import add_json
+from trinco.protocols.catalogue import ENTRIES, Entry, find
+
+EXAMPLES = """examples:
+  trinco protocols                     a table of all
+  trinco protocols ricart-agrawala     everything claimed about one
+  trinco protocols --byzantine         which Byzantine strategies each one lists
+  trinco protocols --json
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.description = "The catalogue: every protocol and what its paper claims."
+    parser.epilog = EXAMPLES
+    parser.add_argument("protocol", nargs="?", help="show one protocol")
+    parser.add_argument("--byzantine", action="store_true", help="list the Byzantine strategies instead")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    entries = [find(options.protocol)] if options.protocol else list(ENTRIES)
+    if options.json:
+        print_json([_as_dict(entry) for entry in entries])
+    elif options.byzantine:
+        rows = [
+            (entry.name, name, (kind.__doc__ or "").split("\n")[0])
+            for entry in entries
+            for name, kind in entry.strategies.items()
+        ]
+        print_table("Byzantine strategies", ("protocol", "strategy", "what it does"), rows)
+    elif options.protocol:
+        _show(entries[0])
+    else:
+        _table(entries)
+    return exits.DONE
+
+
+def _as_dict(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "summary": entry.summary,
+        "smallest_n": entry.smallest,
+        "strategies": sorted(entry.strategies),
+        "claims": entry.claims.as_dict(),
+    }
+
+
+def _table(entries: list[Entry]) -> None:
+    headings = ("protocol", "messages per entry", "delay", "crashes", "network", "fairness")
+    rows = []
+    for entry in entries:
+        claims = entry.claims
+        network = claims.network.name.lower()
+        rows.append(
+            (
+                entry.name,
+                str(claims.messages_per_entry),
+                str(claims.delay),
+                str(claims.crashes),
+                network,
+                claims.fairness.value,
+            )
+        )
+    print_table("Protocols and what their papers claim", headings, rows)
+
+
+def _show(entry: Entry) -> None:
+    claims = entry.claims
+    print(entry.module.__doc__ or entry.name)
+    print_facts(
+        [
+            ("paper", claims.paper + (f" ({claims.year})" if claims.year else "")),
+            ("network", claims.network.value),
+            ("messages per entry", str(claims.messages_per_entry)),
+            ("delay", f"{claims.delay} message times"),
+            ("fairness", claims.fairness.value),
+            ("overtaking", f"at most {claims.bypass}" if claims.bypass else "no bound claimed"),
+            ("crashes survived", str(claims.crashes)),
+            ("Byzantine nodes survived", str(claims.byzantine)),
+            ("at most inside", str(claims.k)),
+            ("deadlock-free", "yes" if claims.deadlock_free else "no"),
+            ("starvation-free", "yes" if claims.starvation_free else "no"),
+            ("fencing token", "yes" if claims.fencing else "no"),
+        ]
+    )

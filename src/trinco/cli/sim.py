@@ -1,0 +1,301 @@
+"""``trinco sim``: the simulator."""
+
+import argparse
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from trinco.cli import exits
+from trinco.cli.faults import HELP, parse_fault
+from trinco.cli.files import write_trace
+from trinco.cli.output import number, print_facts, print_json, print_timeline
+from trinco.cli.parser import add_json, positive, usage, whole
+from trinco.cli.progress import Teller, progress
+from trinco.cli.sizes import check_k
+from trinco.core.errors import BeyondClaims, UsageError
+from trinco.protocols.catalogue import Entry, find, suggest
+from trinco.sim.faults import Chaos
+from trinco.sim.laws import Constant, Exponential, parse
+from trinco.sim.links import Links
+from trinco.sim.metrics import Spread
+from trinco.sim.scenario import Scenario
+from trinco.sim.shrink import shrink
+from trinco.sim.simulation import Result
+from trinco.sim.simulation import run as simulate
+from trinco.sim.swarm import Swarm
+from trinco.sim.workload import Closed, OneShot, Open, Workload, saturated
+
+EXAMPLES = """examples:
+  trinco sim ricart-agrawala -n 50 --entries 500
+  trinco sim token-ring -n 8 --workload open --rate 0.05 --delay exponential:1
+  trinco sim coordinator -n 5 --unordered --delay uniform:0.1,5 --seeds 1000
+  trinco sim ricart-agrawala -n 3 --fault crash:1@10 --beyond-claims --timeline
+  trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
+
+laws: 1.5, constant:1.5, uniform:0.5,1.5, exponential:2, lognormal:MEDIAN,SIGMA; times are virtual
+exit: 0 no violation, 1 a property is violated, 3 a bound ended the run with requests still open
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Simulate a protocol in virtual time: one seed decides everything. Its claims are monitored."
+    parser.epilog = EXAMPLES
+    parser.add_argument("protocol", help="a name from 'trinco protocols'")
+    parser.add_argument("-n", type=whole(1, "n"), default=5, help="how many nodes (5)")
+    parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
+    parser.add_argument("--seed", type=whole(0, "the seed"), default=0, help="decides everything (0)")
+    _add_workload(parser.add_argument_group("workload"))
+    _add_network(parser.add_argument_group("network"))
+    _add_faults(parser.add_argument_group("faults"))
+    _add_swarm(parser.add_argument_group("many seeds"))
+    _add_output(parser.add_argument_group("bounds and output"))
+    add_json(parser)
+
+
+def _add_workload(group: Any) -> None:
+    group.add_argument("--entries", type=whole(1, "the number of entries"), default=100, help="in all (100)")
+    kinds = ("closed", "saturated", "open", "one-shot")
+    group.add_argument("--workload", choices=kinds, default="closed", help="closed: think, ask, hold, again (default)")
+    group.add_argument("--think", type=usage(parse), default=Exponential(5.0), metavar="LAW", help="exponential:5")
+    group.add_argument("--hold", type=usage(parse), default=Constant(1.0), metavar="LAW", help="time inside (1)")
+    group.add_argument("--rate", type=positive("the rate"), default=0.1, help="arrivals per time, for open (0.1)")
+
+
+def _add_network(group: Any) -> None:
+    group.add_argument("--delay", type=usage(parse), default=Constant(1.0), metavar="LAW", help="of a message (1)")
+    group.add_argument("--unordered", action="store_true", help="channels need not be FIFO")
+    chance = {"type": float, "default": 0.0, "metavar": "P"}
+    group.add_argument("--loss", help="chance that a message is lost", **chance)
+    group.add_argument("--duplication", help="chance that it arrives twice", **chance)
+    group.add_argument("--reordering", help="chance that it dawdles and is overtaken", **chance)
+
+
+def _add_faults(group: Any) -> None:
+    group.add_argument("--fault", action="append", type=usage(parse_fault), default=[], metavar="FAULT", help=HELP)
+    group.add_argument("--crashes", type=whole(0, "the number of crashes"), default=0, help="crashes at random times")
+    group.add_argument("--pauses", type=whole(0, "the number of pauses"), default=0, help="pauses at random times")
+    group.add_argument("--partitions", type=whole(0, "the number of partitions"), default=0, help="at random times")
+    group.add_argument(
+        "--within", type=positive("the time for faults"), default=50.0, help="random faults start before (50)"
+    )
+    group.add_argument("--byzantine", action="append", default=[], metavar="NODE:STRATEGY", help="let a node lie")
+    group.add_argument("--beyond-claims", action="store_true", help="allow what the paper does not promise to survive")
+
+
+def _add_swarm(group: Any) -> None:
+    group.add_argument("--seeds", type=whole(1, "the number of seeds"), default=1, help="run so many, from --seed on")
+    group.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
+    group.add_argument("--all", action="store_true", help="go on after a violation and count them all")
+    group.add_argument("--no-shrink", action="store_true", help="show the violation as it was found")
+
+
+def _add_output(group: Any) -> None:
+    group.add_argument("--until", type=positive("the time limit"), default=1e9, help="stop at this virtual time")
+    group.add_argument(
+        "--max-events", type=whole(1, "the bound on events"), default=20_000_000, help="stop after so many"
+    )
+    group.add_argument("--trace", type=Path, metavar="FILE", help="write the trace (NDJSON)")
+    group.add_argument("--no-trace", action="store_true", help="keep no trace: less memory, no hash")
+    group.add_argument("--timeline", action="store_true", help="draw the run")
+
+
+def run(options: argparse.Namespace) -> int:
+    entry = find(options.protocol)
+    check_k(entry, options.n, options.k)
+    entry.nodes(options.n)
+    scenario = _scenario(entry, options)
+    return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
+
+
+def _scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
+    chaos = Chaos(options.crashes, pauses=options.pauses, partitions=options.partitions, within=options.within)
+    if options.trace and options.no_trace:
+        raise UsageError("--trace and --no-trace contradict each other")
+    ordered = not (options.unordered or options.reordering)
+    try:
+        return Scenario(
+            protocol=entry.name,
+            build=entry.build,
+            claims=entry.claims,
+            n=options.n,
+            seed=options.seed,
+            workload=_workload(options),
+            links=Links(options.delay, ordered, options.loss, options.duplication, options.reordering),
+            faults=tuple(options.fault),
+            chaos=chaos if options.crashes or options.pauses or options.partitions else None,
+            byzantine=dict(_liar(entry, text) for text in options.byzantine),
+            until=options.until,
+            max_events=options.max_events,
+            trace=not options.no_trace,
+            beyond_claims=options.beyond_claims,
+        )
+    except BeyondClaims as error:
+        raise BeyondClaims(f"{error} with --beyond-claims") from None
+
+
+def _workload(options: argparse.Namespace) -> Workload:
+    match options.workload:
+        case "saturated":
+            return saturated(options.entries, options.hold)
+        case "open":
+            return Open(options.entries, options.rate, options.hold)
+        case "one-shot":
+            return OneShot(hold=options.hold)
+        case _:
+            return Closed(options.entries, options.think, options.hold)
+
+
+def _liar(entry: Entry, text: str) -> tuple[int, Any]:
+    node, _, name = text.partition(":")
+    if not node.isdigit() or not name:
+        raise UsageError(f"'{text}' does not say who lies and how: give NODE:STRATEGY")
+    if name not in entry.strategies:
+        known = ", ".join(sorted(entry.strategies)) or "none"
+        raise UsageError(
+            f"{entry.name} lists no strategy '{name}'{suggest(name, entry.strategies)} (it lists: {known})"
+        )
+    return int(node), entry.strategies[name]
+
+
+def _one(scenario: Scenario, options: argparse.Namespace) -> int:
+    result = simulate(scenario)
+    _tell(result, options, {})
+    return _code(result)
+
+
+def _code(result: Result) -> int:
+    if result.violation:
+        return exits.VIOLATED
+    return exits.DONE if result.finished else exits.INCONCLUSIVE
+
+
+def _many(scenario: Scenario, options: argparse.Namespace) -> int:
+    swarm = Swarm(scenario, collect=options.all)
+    seeds = range(options.seed, options.seed + options.seeds)
+    with progress(quiet=options.json) as tell:
+        try:
+            workers = ProcessPoolExecutor(options.jobs) if options.jobs > 1 else nullcontext()
+            with workers as executor:
+                swarm.run(seeds, executor, lambda done: tell(f"{done:,} of {len(seeds):,} seeds", done / len(seeds)))
+        except KeyboardInterrupt:
+            found = f"{len(swarm.violations)} violations" if swarm.violations else "no violation"
+            sys.stderr.write(f"trinco: interrupted after {swarm.done:,} of {len(seeds):,} seeds, {found}\n")
+            return exits.INTERRUPTED
+        facts = _swarm_facts(swarm, len(seeds))
+        if not swarm.violations:
+            _tell_swarm(facts, options.json)
+            return exits.INCONCLUSIVE if swarm.unfinished else exits.DONE
+        result = _first_violation(swarm, options, tell)
+    _tell(result, options, facts)
+    return exits.VIOLATED
+
+
+def _first_violation(swarm: Swarm, options: argparse.Namespace, tell: Teller) -> Result:
+    """The failing seed, made small unless that is not wanted, run again with its trace."""
+    first = swarm.violations[0]
+    assert first.violation is not None
+    failing = swarm.scenario.with_changes(seed=first.seed)
+    if not options.no_shrink:
+        failing = shrink(failing, first.violation.property, listener=lambda runs: tell(f"shrinking: {runs:,} runs"))
+    return simulate(failing.with_changes(trace=True))
+
+
+def _swarm_facts(swarm: Swarm, asked: int) -> dict[str, Any]:
+    return {
+        "seeds": asked,
+        "seeds_run": swarm.done,
+        "seeds_violating": [brief.seed for brief in swarm.violations],
+        "seeds_unfinished": swarm.unfinished,
+        "total_entries": swarm.entries,
+        "total_messages": swarm.messages,
+    }
+
+
+def _tell_swarm(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {"verdict": "inconclusive" if facts["seeds_unfinished"] else "no violation", "violation": None, **facts}
+        )
+        return
+    verdict = "no violation"
+    if facts["seeds_unfinished"]:
+        verdict = f"INCONCLUSIVE: a bound cut {facts['seeds_unfinished']:,} runs off with requests still open"
+    print_facts(
+        [
+            ("seeds", f"{facts['seeds_run']:,}"),
+            ("entries", f"{facts['total_entries']:,}, {facts['total_messages']:,} messages"),
+            ("verdict", verdict),
+        ]
+    )
+
+
+def _tell(result: Result, options: argparse.Namespace, swarm: dict[str, Any]) -> None:
+    if options.trace and result.recording:
+        write_trace(options.trace, result.recording)
+    if options.json:
+        print_json(_as_dict(result) | swarm)
+        return
+    _show(result, swarm)
+    shrunk_violation = result.violation and swarm
+    if result.recording and (options.timeline or shrunk_violation):
+        print()
+        print_timeline(result.recording.events(), result.scenario.n, steps=False)
+
+
+def _as_dict(result: Result) -> dict[str, Any]:
+    scenario, violation = result.scenario, result.violation
+    verdict = "violation" if violation else "no violation" if result.finished else "inconclusive"
+    return {
+        "protocol": scenario.protocol,
+        "n": scenario.n,
+        "seed": scenario.seed,
+        "verdict": verdict,
+        "violation": {"property": violation.property, "text": violation.text, "at": violation.at}
+        if violation
+        else None,
+        "finished": result.finished,
+        **result.metrics.as_dict(),
+        "claimed_messages_per_entry": str(scenario.claims.messages_per_entry),
+        "trace_hash": result.trace_hash,
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def _show(result: Result, swarm: dict[str, Any]) -> None:
+    scenario, metrics = result.scenario, result.metrics
+    claim = scenario.claims.messages_per_entry
+    if swarm:
+        failed = swarm["seeds_violating"]
+        print(f"{len(failed):,} of {swarm['seeds_run']:,} seeds violate a property; seed {failed[0]} made small:")
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in metrics.messages_by_kind.items())
+    per_entry = f"{number(metrics.messages_per_entry)} on average, {number(metrics.worst_messages_per_entry)} at worst"
+    print(f"{scenario.protocol}: n {scenario.n}, seed {scenario.seed}")
+    print_facts(
+        [
+            ("entries", f"{metrics.entries:,} in {number(metrics.duration)} units of time"),
+            ("messages", f"{metrics.messages:,} ({kinds})"),
+            ("messages per entry", f"{per_entry} (claimed: {claim})"),
+            ("waiting", _spread(metrics.waiting)),
+            ("synchronisation delay", _spread(metrics.synchronisation_delay)),
+            ("load per node", _spread(metrics.load)),
+            ("bypass", f"{metrics.bypass} at worst (claimed: {scenario.claims.bypass or 'no bound'})"),
+            ("fairness (Jain)", number(metrics.fairness)),
+            ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
+            ("verdict", _verdict(result)),
+        ]
+    )
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return "-"
+    return f"mean {number(spread.mean)}, p50 {number(spread.p50)}, p99 {number(spread.p99)}, max {number(spread.max)}"
+
+
+def _verdict(result: Result) -> str:
+    if result.violation:
+        return f"VIOLATED at {result.violation.at:.6g}, {result.violation.property}: {result.violation.text}"
+    return "no violation" if result.finished else "INCONCLUSIVE: a bound cut the run off with requests still open"

@@ -1,0 +1,68 @@
+"""``trinco verify``: the monitors over a recorded trace."""
+
+import argparse
+from pathlib import Path
+
+from trinco.cli import exits
+from trinco.cli.output import print_facts, print_json, print_timeline
+from trinco.cli.parser import add_json
+from trinco.core import trace
+from trinco.core.errors import DamagedData
+from trinco.core.verify import Findings, verify
+from trinco.protocols.catalogue import ENTRIES
+
+EXAMPLES = """examples:
+  trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
+  trinco exhibit slides/S-5 --trace s5.ndjson; trinco verify s5.ndjson --timeline
+
+exit: 0 nothing wrong, 1 a property is violated, 65 the file is damaged
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run the monitors over a trace: at most k inside, nobody inside who was not granted, bounds."
+    parser.epilog = EXAMPLES
+    parser.add_argument("file", type=Path, help="a trace, as --trace writes it")
+    parser.add_argument("--timeline", action="store_true", help="draw it")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    header, events = trace.read(options.file)
+    claims = next((entry.claims for entry in ENTRIES if entry.name == header.protocol), None)
+    try:
+        findings = verify(header, events, claims)
+    except ValueError as error:
+        raise DamagedData(f"{options.file}: {error}") from error
+    if options.json:
+        print_json(_as_dict(header, findings))
+    else:
+        _show(header, findings)
+        if options.timeline:
+            print()
+            print_timeline(events, header.n, steps=header.runtime == "checker")
+    return exits.VIOLATED if findings.violation else exits.DONE
+
+
+def _as_dict(header: trace.Header, findings: Findings) -> dict[str, object]:
+    return {
+        "protocol": header.protocol,
+        "n": header.n,
+        "events": findings.events,
+        "entries": findings.entries,
+        "monitors": list(findings.monitors),
+        "violation": findings.violation,
+        "at": findings.at,
+    }
+
+
+def _show(header: trace.Header, findings: Findings) -> None:
+    wrong = f"VIOLATED at {findings.at:g}: {findings.violation}" if findings.violation else "nothing wrong"
+    print_facts(
+        [
+            ("trace", f"{header.protocol}, n {header.n}, from the {header.runtime}"),
+            ("events", f"{findings.events:,}, with {findings.entries:,} entries"),
+            ("monitors", ", ".join(findings.monitors)),
+            ("verdict", wrong),
+        ]
+    )
