@@ -3,23 +3,24 @@
 All of one node at one moment, its local state and its inbox, is a *cell*, interned to a small int. A global state is
 one int that holds, 32 bits each, the cell of every node, and above them
 
-    | believers | movers | environment | cell n-1 | ... | cell 1 | cell 0 |
+    | movers | believers | environment | cell n-1 | ... | cell 1 | cell 0 |
 
 ``environment``: what belongs to no node (crashes left, the leads of drifting clocks, the memory of monitors), interned;
-``movers``: how many nodes can do something that must happen sooner or later (none, and somebody waits: deadlock);
-``believers``: how many correct processes believe they are inside; a broken contract counts as k+1 of them.
+``believers``: how many correct processes believe they are inside; a broken contract counts as k+1 of them;
+``movers``: how many nodes can do something that must happen sooner or later (none, and somebody waits: deadlock).
 
-Every cell carries its *weight*: its bits in place, plus one mover and one believer where it is one. A move then is the
+Every cell carries its *weight*: its bits in place, plus one believer and one mover where it is one. A move then is the
 difference of two weights, a message in flight adds the difference it makes to the receiver's cell, and a successor is
-a sum of small ints. Safety and deadlock of a new state are one shift and one comparison. Moves are remembered per
-cell, arrivals per (cell, arrival): the search itself runs no handler and builds no tuple.
+a sum of small ints. Moves are remembered per cell, arrivals per (arrival, cell): the search itself runs no handler and
+builds no tuple. What may be a deadlock is smaller than ``floor``, one comparison; and believers are only counted after
+moves in which somebody comes to believe, which say so in their news.
 """
 
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from trinco.check.environment import Environment, News
+from trinco.check.environment import BELIEVES, Environment, News
 from trinco.check.handlers import Event, Handlers, Local, Outcome
 from trinco.check.model import Model
 from trinco.core.claims import Network
@@ -31,16 +32,11 @@ WIDTH = 32
 MASK = (1 << WIDTH) - 1
 COUNT_WIDTH = 16
 COUNT_MASK = (1 << COUNT_WIDTH) - 1
+ONLY_BELIEVES = (BELIEVES,)
 
 Queue: TypeAlias = tuple[int, ...]
 Inbox: TypeAlias = tuple[tuple[int, Queue], ...]
 """Per source with messages in flight, in order of source: interned messages, sorted where order means nothing."""
-
-Arrivals: TypeAlias = tuple[tuple[int, int], ...]
-"""(receiver, interned arrival) for everybody that a move sends to."""
-
-Move: TypeAlias = tuple[int, Arrivals, News]
-"""What to add to the state; what it makes arrive where; what the environment is told (mostly nothing)."""
 
 
 class Cell(NamedTuple):
@@ -58,6 +54,25 @@ class Label(NamedTuple):
     crashes: bool = False
 
 
+class Arrival(dict[int, int]):
+    """Messages of one sender on their way to somebody: what they add to the weight of each cell they may find there,
+    found out when it first happens."""
+
+    def __init__(self, cells: "Cells", source: int, queue: Queue) -> None:
+        super().__init__()
+        self._cells = cells
+        self._source = source
+        self._queue = queue
+
+    def __missing__(self, cell: int) -> int:
+        difference = self[cell] = self._cells.arrive(cell, self._source, self._queue)
+        return difference
+
+
+Move: TypeAlias = tuple[int, tuple[tuple[int, Arrival], ...], News]
+"""What to add to the state; what arrives at whom; what the environment is told (mostly nothing)."""
+
+
 class Moves(dict[int, tuple[Move, ...]]):
     """The moves of each cell, found out when first asked for."""
 
@@ -70,38 +85,27 @@ class Moves(dict[int, tuple[Move, ...]]):
         return self[cell]
 
 
-class Arrive(dict[int, int]):
-    """What an arrival adds to the weight of one cell, found out when it first happens."""
-
-    def __init__(self, cells: "Cells", cell: int) -> None:
-        super().__init__()
-        self._cells = cells
-        self._cell = cell
-
-    def __missing__(self, arrival: int) -> int:
-        difference = self[arrival] = self._cells.arrive(self._cell, arrival)
-        return difference
-
-
 class Cells:
     def __init__(self, model: Model, handlers: Handlers) -> None:
         self.model = model
         self.handlers = handlers
         self.cells: list[Cell] = []
         self.weights: list[int] = []
-        self.arriving: list[Arrive] = []
         self.moves = Moves(self)
         self.labels: dict[int, tuple[Label, ...]] = {}
         self.environment_shift = WIDTH * len(model.nodes)
-        self.movers_shift = self.environment_shift + WIDTH
-        self.believers_shift = self.movers_shift + COUNT_WIDTH
-        self.size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
+        self.believers_shift = self.environment_shift + WIDTH
+        self.movers_shift = self.believers_shift + COUNT_WIDTH
+        self.floor = 1 << self.movers_shift
+        """Whatever is smaller has no movers."""
+        self.size_in_bytes = (self.movers_shift + COUNT_WIDTH) // 8 + 1
         self.environment = Environment(model, self.environment_shift, (model.k + 1) << self.believers_shift)
         self._ids: dict[Cell, int] = {}
         self.messages: list[Message] = []
         self._message_ids: dict[Message, int] = {}
-        self._arrivals: list[tuple[int, Queue]] = []
-        self._arrival_ids: dict[tuple[int, Queue], int] = {}
+        self._arrivals: dict[tuple[int, Queue], Arrival] = {}
+        kinds = {type(node) for node in model.nodes} if model.reductions else set()
+        self._ignoring = frozenset(kind for kind in kinds if hasattr(kind, "ignores"))
         self._ignored: dict[tuple[int, int], bool] = {}
 
     def intern(self, node: int, local: int, inbox: Inbox) -> int:
@@ -112,16 +116,19 @@ class Cells:
             known = self._ids[cell] = len(self.cells)
             self.cells.append(cell)
             self.weights.append(self._weigh(known, cell, state))
-            self.arriving.append(Arrive(self, known))
         return known
 
     def _weigh(self, number: int, cell: Cell, state: Local) -> int:
         moves = self._must_move(cell, state)
-        believers = self.model.k + 1 if state.broken else int(self._counts(cell, state))
+        believers = self._counts(cell)
         return (number << WIDTH * cell.node) + (moves << self.movers_shift) + (believers << self.believers_shift)
 
-    def _counts(self, cell: Cell, state: Local) -> bool:
-        return state.believes and cell.node not in self.model.byzantine
+    def _counts(self, cell: Cell) -> int:
+        """For how many believers a cell stands."""
+        state = self.handlers.locals[cell.local]
+        if state.broken:
+            return self.model.k + 1
+        return int(state.believes and cell.node not in self.model.byzantine)
 
     def _must_move(self, cell: Cell, state: Local) -> bool:
         """Whether something must happen here sooner or later. A liar owes nothing; nobody has to ask; a timer that
@@ -190,7 +197,10 @@ class Cells:
             inbox = self.with_queue(inbox, label.node, own)
         after = self.intern(label.node, label.outcome.local, inbox)
         arrivals = tuple((to, self._arrival(label.node, queue)) for to, queue in sorted(outgoing.items()))
-        return self.weights[after] - self.weights[number], arrivals, self.environment.news(label)
+        news = self.environment.news(label)
+        if self._counts(self.cells[after]) and not self._counts(self.cells[number]):
+            news = (*news, BELIEVES)
+        return self.weights[after] - self.weights[number], arrivals, news
 
     def _outgoing(self, outcome: Outcome) -> dict[int, Queue]:
         """What a move puts into each channel."""
@@ -201,10 +211,10 @@ class Cells:
 
     # Messages in flight
 
-    def arrive(self, number: int, arrival: int) -> int:
+    def arrive(self, number: int, source: int, queue: Queue) -> int:
         """What it adds to the weight of a cell when messages of one sender come in."""
         node, local, inbox = self.cells[number]
-        after = self.intern(node, local, self.with_queue(inbox, *self._arrivals[arrival]))
+        after = self.intern(node, local, self.with_queue(inbox, source, queue))
         return self.weights[after] - self.weights[number]
 
     def with_queue(self, inbox: Inbox, source: int, messages: Queue) -> Inbox:
@@ -215,8 +225,7 @@ class Cells:
 
     def _without_ignored(self, local: int, inbox: Inbox) -> Inbox:
         """Erase what the node says it will never use again, where its class has ``ignores``."""
-        kind = self.handlers.locals[local].state[0]
-        if not inbox or not self.model.reductions or not hasattr(kind, "ignores"):
+        if not inbox or self.handlers.locals[local].state[0] not in self._ignoring:
             return inbox
         kept = ((source, tuple(each for each in queue if not self._ignores(local, each))) for source, queue in inbox)
         return tuple((source, queue) for source, queue in kept if queue)
@@ -234,13 +243,11 @@ class Cells:
             self.messages.append(message)
         return known
 
-    def _arrival(self, source: int, queue: Queue) -> int:
+    def _arrival(self, source: int, queue: Queue) -> Arrival:
         key = (source, queue)
-        known = self._arrival_ids.get(key)
-        if known is None:
-            known = self._arrival_ids[key] = len(self._arrivals)
-            self._arrivals.append(key)
-        return known
+        if key not in self._arrivals:
+            self._arrivals[key] = Arrival(self, source, queue)
+        return self._arrivals[key]
 
     # Whole states
 
@@ -262,19 +269,22 @@ class Cells:
     def post(self, state: int, source: int, outcome: Outcome) -> int:
         """The state with everything that an outcome sends in flight."""
         for to, queue in self._outgoing(outcome).items():
-            state += self.arriving[self.at(state, to)][self._arrival(source, queue)]
+            state += self._arrival(source, queue)[self.at(state, to)]
         return state
 
     def apply(self, state: int, move: Move) -> int:
         """The state after a move, before the environment is told."""
         difference, arrivals, _ = move
         for to, arrival in arrivals:
-            difference += self.arriving[self.at(state, to)][arrival]
+            difference += arrival[self.at(state, to)]
         return state + difference
+
+    def believers(self, state: int) -> int:
+        return (state >> self.believers_shift) & COUNT_MASK
 
     def tell(self, state: int, news: News) -> int | None:
         """The state after the environment was told, or None if what it was told cannot happen."""
-        if not news:
+        if not news or news == ONLY_BELIEVES:
             return state
         change = self.environment.change(self.environment_of(state), news)
         return None if change is None else state + change

@@ -18,6 +18,9 @@ News: TypeAlias = tuple[tuple[Any, ...], ...]
 """(what, node, detail) for everything in a move that the environment must know."""
 
 SHARED_CLOCK = -1
+BELIEVES: tuple[Any, ...] = ("believes",)
+"""In the news of a move: somebody comes to believe that it is inside. Nothing to the environment, but the search must
+count believers after it."""
 
 
 class World(NamedTuple):
@@ -55,6 +58,8 @@ class Environment:
         return self._visible(label)
 
     def _visible(self, label: "Label") -> News:
+        if not self._observed:
+            return ()
         seen = ((Kind(what), label.node, *detail) for what, *detail in label.outcome.news if what in _KINDS)
         return tuple((kind, node, *detail) for kind, node, *detail in seen if kind in self._observed)
 
@@ -67,7 +72,7 @@ class Environment:
 
     def _change(self, number: int, news: News) -> int | None:
         world = self.worlds[number]
-        for what, node, *detail in news:
+        for what, node, *detail in (each for each in news if each != BELIEVES):
             after = self._happens(world, what, node, detail)
             if after is None:
                 return None

@@ -122,6 +122,8 @@ class Handlers:
         self.model = model
         self.locals: list[Local] = []
         self.runs = 0
+        kinds = {type(node) for node in model.nodes} if model.reductions else set()
+        self._settling = frozenset(kind for kind in kinds if hasattr(kind, "settle"))
         self._ids: dict[Local, int] = {}
         self._outcomes: dict[tuple[int, int, Event], tuple[Outcome, ...]] = {}
 
@@ -191,8 +193,7 @@ class Handlers:
 
     def _settled(self, local: Local) -> Local:
         """Forget what has expired, where the class knows how: dead data would tell equal states apart."""
-        kind = local.state[0]
-        if not (self.model.reductions and hasattr(kind, "settle") and local.alive):
+        if local.state[0] not in self._settling or not local.alive:
             return local
         node = snapshot.restore(local.state)
         node.settle(Recorder(-1, local, ()))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trinco.check.cells import COUNT_MASK, COUNT_WIDTH, Cells
+from trinco.check.cells import Cells
 from trinco.check.handlers import Handlers, Outcome
 from trinco.check.memory import resident_bytes
 from trinco.check.model import Model
@@ -82,7 +82,6 @@ class Search:
         self.parents: dict[int, int | None] = {}
         self.starts: dict[int, tuple[Outcome, ...]] = {}
         self.unmet = dict(self.model.sometimes)
-        self._limit = ((self.model.k + 1) << COUNT_WIDTH) - 1
         self._began = time.perf_counter()
 
     def run(self) -> Verdict:
@@ -120,10 +119,9 @@ class Search:
 
     def _expand(self, frontier: list[int], found: list[int]) -> bool:
         """Add the unseen successors of some states. True when one of them is wrong; it is then in ``state``."""
-        parents, moves, arriving = self.parents, self.cells.moves, self.cells.arriving
-        tell, more = self.cells.tell, self.steps.has_more_than_moves
+        parents, moves, tell = self.parents, self.cells.moves, self.cells.tell
+        more, floor = self.steps.has_more_than_moves, self.cells.floor
         canonical = self.symmetry.canonical if self.symmetry else None
-        movers_shift, limit = self.cells.movers_shift, self._limit
         unpack = struct.Struct(f"<{len(self.model.nodes)}I").unpack_from
         size = self.cells.size_in_bytes
         transitions = 0
@@ -133,7 +131,7 @@ class Search:
                 for difference, arrivals, news in moves[cell]:
                     successor = state + difference
                     for to, arrival in arrivals:
-                        successor += arriving[cells[to]][arrival]
+                        successor += arrival[cells[to]]
                     if news:
                         told = tell(successor, news)
                         if told is None:
@@ -145,8 +143,7 @@ class Search:
                     if successor not in parents:
                         parents[successor] = state
                         found.append(successor)
-                        counts = successor >> movers_shift
-                        if (counts > limit or not counts & COUNT_MASK) and self._is_wrong(successor):
+                        if (news or successor < floor) and self._is_wrong(successor):
                             self.progress.transitions += transitions
                             return True
             if more and self._expand_further(state, found):
@@ -178,10 +175,9 @@ class Search:
 
     def judge(self, state: int) -> Violation | None:
         """What is wrong with a state, seen by itself."""
-        counts = state >> self.cells.movers_shift
-        if counts > self._limit:
+        if self.cells.believers(state) > self.model.k:
             return self._unsafe(View(self.cells, state))
-        if not counts & COUNT_MASK:
+        if state < self.cells.floor:
             return self._deadlock(state)
         return None
 

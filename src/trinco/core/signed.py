@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from trinco.core.errors import ContractBroken
+from trinco.core.snapshot import field_names
 
 
 class Signed(msgspec.Struct, frozen=True):
@@ -22,20 +23,30 @@ class Signed(msgspec.Struct, frozen=True):
     body: Any
 
 
+_ATOMS = frozenset({int, float, bool, str, bytes, type(None), type})
+
+
 def signatures_in(value: Any) -> frozenset[Signed]:
     """Every signature inside a value of the contract: messages, parts, tuples, sets, and signatures in signatures."""
-    if isinstance(value, Signed):
-        return frozenset((value,)) | signatures_in(value.body)
-    return frozenset().union(*map(signatures_in, _parts_of(value)))
+    found: set[Signed] = set()
+    unseen = [value]
+    while unseen:
+        each = unseen.pop()
+        if each.__class__ in _ATOMS:
+            continue
+        if isinstance(each, Signed):
+            found.add(each)
+        unseen.extend(_parts_of(each))
+    return frozenset(found)
 
 
 def _parts_of(value: Any) -> Iterable[Any]:
     if isinstance(value, (tuple, list, frozenset, set)):
         return value
     if isinstance(value, msgspec.Struct):
-        return (getattr(value, name) for name in value.__struct_fields__)
-    if dataclasses.is_dataclass(value):
-        return (getattr(value, field.name) for field in dataclasses.fields(value))
+        return [getattr(value, name) for name in value.__struct_fields__]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, name) for name in field_names(type(value))]
     return ()
 
 

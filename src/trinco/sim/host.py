@@ -6,7 +6,6 @@ trace, faults and chance, where a send is an appointment for the receiver's own 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from trinco.core import snapshot
