@@ -3,24 +3,24 @@
 All of one node at one moment, its local state and its inbox, is a *cell*, interned to a small int. A global state is
 one int that holds, 32 bits each, the cell of every node, and above them
 
-    | movers | believers | environment | cell n-1 | ... | cell 1 | cell 0 |
+    | believers | movers | environment | cell n-1 | ... | cell 1 | cell 0 |
 
 ``environment``: what belongs to no node (crashes left, the leads of drifting clocks, the memory of monitors), interned;
-``believers``: how many correct processes believe they are inside; a broken contract counts as k+1 of them;
-``movers``: how many nodes can do something that must happen sooner or later (none, and somebody waits: deadlock).
+``movers``: how many nodes can do something that must happen sooner or later (none, and somebody waits: deadlock);
+``believers``: how many correct processes believe they are inside; a broken contract counts as k+1 of them.
 
-Every cell carries its *weight*: its bits in place, plus one believer and one mover where it is one. A move then is the
+Every cell carries its *weight*: its bits in place, plus one mover and one believer where it is one. A move then is the
 difference of two weights, a message in flight adds the difference it makes to the receiver's cell, and a successor is
-a sum of small ints. Moves are remembered per cell, arrivals per (arrival, cell): the search itself runs no handler and
-builds no tuple. What may be a deadlock is smaller than ``floor``, one comparison; and believers are only counted after
-moves in which somebody comes to believe, which say so in their news.
+a sum of ints. Moves are remembered per cell, arrivals per (arrival, cell): the search itself runs no handler and builds
+no tuple. Whoever believes can move (it can leave), so the states that need a closer look are those below ``floor`` and
+those from ``ceiling`` on: the smallest and the largest of a batch tell whether there is any.
 """
 
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from trinco.check.environment import BELIEVES, Environment, News
+from trinco.check.environment import Environment, News
 from trinco.check.handlers import Event, Handlers, Local, Outcome
 from trinco.check.model import Model
 from trinco.core.claims import Network
@@ -31,8 +31,6 @@ from trinco.core.node import Process
 WIDTH = 32
 MASK = (1 << WIDTH) - 1
 COUNT_WIDTH = 16
-COUNT_MASK = (1 << COUNT_WIDTH) - 1
-ONLY_BELIEVES = (BELIEVES,)
 
 Queue: TypeAlias = tuple[int, ...]
 Inbox: TypeAlias = tuple[tuple[int, Queue], ...]
@@ -69,20 +67,42 @@ class Arrival(dict[int, int]):
         return difference
 
 
-Move: TypeAlias = tuple[int, tuple[tuple[int, Arrival], ...], News]
-"""What to add to the state; what arrives at whom; what the environment is told (mostly nothing)."""
+Arrivals: TypeAlias = tuple[tuple[int, Arrival], ...]
+"""Who receives what."""
+
+Move: TypeAlias = tuple[int, Arrivals, News]
+"""What to add to the state; what arrives; what the environment is told (mostly nothing)."""
 
 
-class Moves(dict[int, tuple[Move, ...]]):
+class Moves(NamedTuple):
+    """All moves of a cell, sorted by how little there is to do for them."""
+
+    silent: tuple[int, ...]
+    """Those that only add."""
+    telling_one: tuple[tuple[int, int, Arrival], ...]
+    """Those that send to one node: the difference, the receiver, what arrives there."""
+    telling_many: tuple[tuple[int, Arrivals], ...]
+    with_news: tuple[Move, ...]
+    """Those the environment must know of."""
+
+
+class MovesOfCells(dict[int, Moves]):
     """The moves of each cell, found out when first asked for."""
 
     def __init__(self, cells: "Cells") -> None:
         super().__init__()
         self._cells = cells
 
-    def __missing__(self, cell: int) -> tuple[Move, ...]:
-        self._cells.find_moves(cell)
-        return self[cell]
+    def __missing__(self, cell: int) -> Moves:
+        moves = [move for move, _ in self._cells.labelled_moves(cell)]
+        plain = [(difference, arrivals) for difference, arrivals, news in moves if not news]
+        found = self[cell] = Moves(
+            silent=tuple(difference for difference, arrivals in plain if not arrivals),
+            telling_one=tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1),
+            telling_many=tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1),
+            with_news=tuple(move for move in moves if move[2]),
+        )
+        return found
 
 
 class Cells:
@@ -91,15 +111,17 @@ class Cells:
         self.handlers = handlers
         self.cells: list[Cell] = []
         self.weights: list[int] = []
-        self.moves = Moves(self)
-        self.labels: dict[int, tuple[Label, ...]] = {}
+        self.moves = MovesOfCells(self)
+        self._labelled: dict[int, tuple[tuple[Move, Label], ...]] = {}
         self.environment_shift = WIDTH * len(model.nodes)
-        self.believers_shift = self.environment_shift + WIDTH
-        self.movers_shift = self.believers_shift + COUNT_WIDTH
+        self.movers_shift = self.environment_shift + WIDTH
+        self.believers_shift = self.movers_shift + COUNT_WIDTH
         self.floor = 1 << self.movers_shift
         """Whatever is smaller has no movers."""
-        self.size_in_bytes = (self.movers_shift + COUNT_WIDTH) // 8 + 1
-        self.environment = Environment(model, self.environment_shift, (model.k + 1) << self.believers_shift)
+        self.ceiling = (model.k + 1) << self.believers_shift
+        """Whatever is not smaller has too many believers."""
+        self.size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
+        self.environment = Environment(model, self.environment_shift, alarm=self.ceiling)
         self._ids: dict[Cell, int] = {}
         self.messages: list[Message] = []
         self._message_ids: dict[Message, int] = {}
@@ -139,14 +161,16 @@ class Cells:
 
     # What may happen at a cell
 
-    def find_moves(self, number: int) -> None:
-        """A liar has no moves of its own: others react to it in the same step, see ``steps``."""
-        if self.cells[number].node in self.model.byzantine:
-            self.labels[number], self.moves[number] = (), ()
-            return
-        possible = list(self.possible(number))
-        self.labels[number] = tuple(label for label, _ in possible)
-        self.moves[number] = tuple(self._move(number, label, inbox) for label, inbox in possible)
+    def labelled_moves(self, number: int) -> tuple[tuple[Move, Label], ...]:
+        """The moves of a cell with their labels. A liar has none of its own: others react to it in the same step, see
+        ``steps``."""
+        known = self._labelled.get(number)
+        if known is None:
+            honest = self.cells[number].node not in self.model.byzantine
+            possible = self.possible(number) if honest else ()
+            known = tuple((self._move(number, label, inbox), label) for label, inbox in possible)
+            self._labelled[number] = known
+        return known
 
     def possible(self, number: int) -> Iterator[tuple[Label, Inbox]]:
         """Every way this cell can go, with the inbox that remains."""
@@ -191,16 +215,15 @@ class Cells:
                 yield source, queue[index], (*inbox[:position], *remaining, *inbox[position + 1 :])
 
     def _move(self, number: int, label: Label, inbox: Inbox) -> Move:
-        outgoing = self._outgoing(label.outcome)
-        own = outgoing.pop(label.node, None)
-        if own is not None:
-            inbox = self.with_queue(inbox, label.node, own)
+        arrivals: Arrivals = ()
+        if label.outcome.sends:
+            outgoing = self._outgoing(label.outcome)
+            own = outgoing.pop(label.node, None)
+            if own is not None:
+                inbox = self.with_queue(inbox, label.node, own)
+            arrivals = tuple((to, self._arrival(label.node, queue)) for to, queue in sorted(outgoing.items()))
         after = self.intern(label.node, label.outcome.local, inbox)
-        arrivals = tuple((to, self._arrival(label.node, queue)) for to, queue in sorted(outgoing.items()))
-        news = self.environment.news(label)
-        if self._counts(self.cells[after]) and not self._counts(self.cells[number]):
-            news = (*news, BELIEVES)
-        return self.weights[after] - self.weights[number], arrivals, news
+        return self.weights[after] - self.weights[number], arrivals, self.environment.news(label)
 
     def _outgoing(self, outcome: Outcome) -> dict[int, Queue]:
         """What a move puts into each channel."""
@@ -279,12 +302,9 @@ class Cells:
             difference += arrival[self.at(state, to)]
         return state + difference
 
-    def believers(self, state: int) -> int:
-        return (state >> self.believers_shift) & COUNT_MASK
-
     def tell(self, state: int, news: News) -> int | None:
         """The state after the environment was told, or None if what it was told cannot happen."""
-        if not news or news == ONLY_BELIEVES:
+        if not news:
             return state
         change = self.environment.change(self.environment_of(state), news)
         return None if change is None else state + change

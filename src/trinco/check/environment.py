@@ -18,9 +18,6 @@ News: TypeAlias = tuple[tuple[Any, ...], ...]
 """(what, node, detail) for everything in a move that the environment must know."""
 
 SHARED_CLOCK = -1
-BELIEVES: tuple[Any, ...] = ("believes",)
-"""In the news of a move: somebody comes to believe that it is inside. Nothing to the environment, but the search must
-count believers after it."""
 
 
 class World(NamedTuple):
@@ -72,7 +69,7 @@ class Environment:
 
     def _change(self, number: int, news: News) -> int | None:
         world = self.worlds[number]
-        for what, node, *detail in (each for each in news if each != BELIEVES):
+        for what, node, *detail in news:
             after = self._happens(world, what, node, detail)
             if after is None:
                 return None

@@ -204,6 +204,8 @@ class Handlers:
 
     def armed(self, local: Local) -> tuple[str, ...]:
         """The timers that may fire now."""
+        if not local.timers:
+            return ()
         fired = dict(local.fired)
         due = (name for name, at in local.timers if self.model.timers is Timers.ANY or at <= NOW)
         return tuple(name for name in due if fired.get(name, 0) < self.model.fires)

@@ -35,9 +35,10 @@ def find_starvation(search: Search) -> Lasso | None:
     """A fair run in which some process waits for ever, if there is one. Needs a search that ended without symmetry:
     a renamed process is not the one that waits."""
     assert search.symmetry is None
-    recurring = beyond_cycles(search.parents, search.steps.successors)
+    cells = search.cells
+    recurring = beyond_cycles(search.seen, lambda state: search.successors((state,)))
     for process in search.model.processes:
-        waiting = {state for state in recurring if View(search.cells, state).phase(process) is WAITING}
+        waiting = {state for state in recurring if cells.local(cells.at(state, process)).phase is WAITING}
         for component in components(sorted(waiting), partial(_staying, search, waiting)):
             region = _Region(search, component)
             if region.has_steps and not region.neglected():
@@ -46,7 +47,7 @@ def find_starvation(search: Search) -> Lasso | None:
 
 
 def _staying(search: Search, states: set[int], state: int) -> Iterable[int]:
-    return (successor for successor in search.steps.successors(state) if successor in states)
+    return (successor for successor in search.successors((state,)) if successor in states)
 
 
 class _Region:
@@ -74,7 +75,7 @@ class _Region:
 
     def lasso(self, process: int) -> Lasso:
         """The shortest way into the region, and a cycle in it that neglects nothing."""
-        first = min(self._states, key=lambda state: (len(self._search.path(state)), state))
+        first = next(state for level in self._search.levels for state in level if state in self._states)
         cycle = [first]
         for action in {action: None for action, _ in self._actions(first)}:
             cycle += self._attend_to(cycle[-1], action)

@@ -1,18 +1,19 @@
 """The search: breadth first over all states, so that the first violation found is a shortest one.
 
-The inner loop is the one place of the checker that must be fast. All it does is look up the moves of each cell and add
-them to the state; see ``cells`` for why that is enough. Everything rare (ticks, liars, news for the environment,
-symmetry, a state in which something may be wrong) leaves the loop through one test each.
+``successors`` is the one loop of the checker that must be fast. All it does is look up the moves of each cell and add
+them to the state (see ``cells`` for why that is enough), for a batch of states at a time; which of the results are new
+is left to sets. No state remembers where it came from: levels are kept, and the way to a state is found backwards from
+level to level, once, when it is wanted.
 """
 
 import gc
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trinco.check.cells import Cells
+from trinco.check.cells import Cells, Move
 from trinco.check.handlers import Handlers, Outcome
 from trinco.check.memory import resident_bytes
 from trinco.check.model import Model
@@ -20,8 +21,8 @@ from trinco.check.steps import Steps
 from trinco.check.symmetry import Symmetry
 from trinco.check.view import View
 
-CHUNK = 20_000
-"""States between two looks at the clock, the memory and the bound."""
+BATCH = 20_000
+"""States that are expanded together, between two looks at the clock, the memory and the bound."""
 
 
 class Verdict(Enum):
@@ -63,7 +64,7 @@ Listener = Callable[[Progress], None]
 
 @dataclass
 class Search:
-    """One search over one model. ``run`` fills in ``violation`` and ``state``; ``parents`` tells the way there."""
+    """One search over one model. ``run`` fills in ``violation`` and ``state``; ``path`` tells the way there."""
 
     model: Model
     max_states: int = 5_000_000
@@ -79,7 +80,8 @@ class Search:
         self.cells = Cells(self.model, self.handlers)
         self.steps = Steps(self.cells)
         self.symmetry = Symmetry(self.cells) if self.model.symmetric and self.model.reductions else None
-        self.parents: dict[int, int | None] = {}
+        self.seen: set[int] = set()
+        self.levels: list[list[int]] = []
         self.starts: dict[int, tuple[Outcome, ...]] = {}
         self.unmet = dict(self.model.sometimes)
         self._began = time.perf_counter()
@@ -97,85 +99,79 @@ class Search:
 
     def _levels(self) -> Verdict:
         self.starts = {self._canonical(state): how for state, how in self.cells.first_states().items()}
-        self.parents = dict.fromkeys(self.starts)
-        frontier = list(self.starts)
-        if any(self._is_wrong(state) for state in frontier) or self._look_closer(frontier):
+        if self._add(set(self.starts), []):
             return Verdict.VIOLATED
-        while frontier:
-            self.progress.frontier = len(frontier)
+        level = list(self.starts)
+        while level:
+            self.levels.append(level)
+            self.progress.depth, self.progress.frontier = len(self.levels) - 1, len(level)
             found: list[int] = []
-            for start in range(0, len(frontier), CHUNK):
-                wrong = self._expand(frontier[start : start + CHUNK], found)
-                if wrong:
+            for start in range(0, len(level), BATCH):
+                reached = self.successors(level[start : start + BATCH])
+                self.progress.transitions += len(reached)
+                if self._add(set(reached), found):
+                    self.levels.append([])
                     return Verdict.VIOLATED
                 self.report()
                 if self._out_of_bounds():
                     return Verdict.INCONCLUSIVE
-            if self._look_closer(found):
-                return Verdict.VIOLATED
-            frontier = found
-            self.progress.depth += bool(found)
+            level = found
         return Verdict.HOLDS
 
-    def _expand(self, frontier: list[int], found: list[int]) -> bool:
-        """Add the unseen successors of some states. True when one of them is wrong; it is then in ``state``."""
-        parents, moves, tell = self.parents, self.cells.moves, self.cells.tell
-        more, floor = self.steps.has_more_than_moves, self.cells.floor
-        canonical = self.symmetry.canonical if self.symmetry else None
+    def successors(self, states: Iterable[int]) -> list[int]:
+        """Where every step out of these states leads."""
+        moves, size = self.cells.moves, self.cells.size_in_bytes
         unpack = struct.Struct(f"<{len(self.model.nodes)}I").unpack_from
-        size = self.cells.size_in_bytes
-        transitions = 0
-        for state in frontier:
+        more = self.steps.more_than_moves if self.steps.has_more_than_moves else None
+        reached: list[int] = []
+        append = reached.append
+        for state in states:
             cells = unpack(state.to_bytes(size, "little"))
             for cell in cells:
-                for difference, arrivals, news in moves[cell]:
+                silent, telling_one, telling_many, with_news = moves[cell]
+                for difference in silent:
+                    append(state + difference)
+                for difference, to, arrival in telling_one:
+                    append(state + difference + arrival[cells[to]])
+                for difference, arrivals in telling_many:
                     successor = state + difference
                     for to, arrival in arrivals:
                         successor += arrival[cells[to]]
-                    if news:
-                        told = tell(successor, news)
-                        if told is None:
-                            continue
-                        successor = told
-                    transitions += 1
-                    if canonical:
-                        successor = canonical(successor)
-                    if successor not in parents:
-                        parents[successor] = state
-                        found.append(successor)
-                        if (news or successor < floor) and self._is_wrong(successor):
-                            self.progress.transitions += transitions
-                            return True
-            if more and self._expand_further(state, found):
-                return True
-        self.progress.transitions += transitions
-        return False
+                    append(successor)
+                if with_news:
+                    reached += self._told(state, with_news)
+            if more:
+                reached += [step.state for step in more(state)]
+        return list(map(self.symmetry.canonical, reached)) if self.symmetry else reached
 
-    def _expand_further(self, state: int, found: list[int]) -> bool:
-        """The same for the steps that are not the move of one cell."""
-        for _, reached in self.steps.more_than_moves(state):
-            self.progress.transitions += 1
-            successor = self._canonical(reached)
-            if successor not in self.parents:
-                self.parents[successor] = state
-                found.append(successor)
-                if self._is_wrong(successor):
+    def _told(self, state: int, moves: tuple[Move, ...]) -> Iterator[int]:
+        """Where the moves lead of which the environment must know, as far as it allows them."""
+        for move in moves:
+            successor = self.cells.tell(self.cells.apply(state, move), move[2])
+            if successor is not None:
+                yield successor
+
+    def _add(self, states: set[int], found: list[int]) -> bool:
+        """Take in what is new. True when something is wrong with one of the new states; it is then in ``state``."""
+        states -= self.seen
+        if not states:
+            return False
+        self.seen |= states
+        found += states
+        if min(states) < self.cells.floor or max(states) >= self.cells.ceiling:
+            for state in sorted(state for state in states if not self.cells.floor <= state < self.cells.ceiling):
+                self.violation = self.judge(state)
+                if self.violation:
+                    self.state = state
                     return True
-        return False
+        return self._look_closer(states)
 
     def _canonical(self, state: int) -> int:
         return self.symmetry.canonical(state) if self.symmetry else state
 
-    def _is_wrong(self, state: int) -> bool:
-        """Whether a state breaks safety or the contract, or is a deadlock; it is then kept."""
-        self.violation = self.judge(state)
-        if self.violation:
-            self.state = state
-        return self.violation is not None
-
     def judge(self, state: int) -> Violation | None:
         """What is wrong with a state, seen by itself."""
-        if self.cells.believers(state) > self.model.k:
+        if state >= self.cells.ceiling:
             return self._unsafe(View(self.cells, state))
         if state < self.cells.floor:
             return self._deadlock(state)
@@ -198,11 +194,11 @@ class Search:
         names = " and ".join(f"p{node}" for node in waiting)
         return Violation("deadlock", f"{names} wait{'s' if len(waiting) == 1 else ''} and nothing can move")
 
-    def _look_closer(self, states: list[int]) -> bool:
+    def _look_closer(self, states: Iterable[int]) -> bool:
         """The model's own properties, which need to see whole states."""
         if not self.model.never and not self.unmet:
             return False
-        for state in states:
+        for state in sorted(states):
             view = View(self.cells, state)
             for name in [name for name, holds in self.unmet.items() if holds(view)]:
                 del self.unmet[name]
@@ -214,10 +210,10 @@ class Search:
         return False
 
     def _out_of_bounds(self) -> bool:
-        return len(self.parents) > self.max_states or resident_bytes() > self.max_bytes
+        return len(self.seen) > self.max_states or resident_bytes() > self.max_bytes
 
     def report(self) -> None:
-        self.progress.states = len(self.parents)
+        self.progress.states = len(self.seen)
         self.progress.handler_runs = self.handlers.runs
         self.progress.seconds = time.perf_counter() - self._began
         if self.listener:
@@ -225,9 +221,15 @@ class Search:
 
     def path(self, state: int) -> list[int]:
         """The states from a start to this one, as they were found (under symmetry: one of each kind)."""
-        return list(self._backwards(state))[::-1]
+        path = [state]
+        depth = next((number for number, level in enumerate(self.levels) if state in level), len(self.levels) - 1)
+        for level in reversed(self.levels[:depth]):
+            path.append(self._predecessor(level, path[-1]))
+        return path[::-1]
 
-    def _backwards(self, state: int | None) -> Iterator[int]:
-        while state is not None:
-            yield state
-            state = self.parents[state]
+    def _predecessor(self, level: list[int], state: int) -> int:
+        for start in range(0, len(level), BATCH):
+            batch = level[start : start + BATCH]
+            if state in self.successors(batch):
+                return next(each for each in batch if state in self.successors([each]))
+        raise AssertionError("a state of one level is a successor of one of the level before")

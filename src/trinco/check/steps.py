@@ -1,6 +1,6 @@
 """Every step out of a state, with its labels: the plain, slow twin of the search's inner loop.
 
-Paths, fair cycles and pictures are told from here; ``search`` runs over the same tables without the labels. Two kinds
+Paths, fairness and pictures are told from here; ``search`` runs over the same moves without the labels. Two kinds
 of step are not the move of one cell and are found only here: a tick of the clock that nodes share, and what a liar
 does. A liar's message is delivered in the same step (it can delay by not being scheduled, so nothing is lost), which
 leaves far fewer states.
@@ -35,21 +35,11 @@ class Steps:
 
     def of(self, state: int) -> Iterator[Step]:
         for cell in self._cells.unpack(state):
-            for move, label in zip(self._cells.moves[cell], self._cells.labels[cell], strict=True):
+            for move, label in self._cells.labelled_moves(cell):
                 after = self._cells.tell(self._cells.apply(state, move), move[2])
                 if after is not None:
                     yield Step((label,), after)
         yield from self.more_than_moves(state)
-
-    def successors(self, state: int) -> Iterator[int]:
-        """Only where the steps lead, for walks over the whole graph."""
-        for cell in self._cells.unpack(state):
-            for move in self._cells.moves[cell]:
-                after = self._cells.tell(self._cells.apply(state, move), move[2])
-                if after is not None:
-                    yield after
-        for _, after in self.more_than_moves(state):
-            yield after
 
     def more_than_moves(self, state: int) -> Iterator[Step]:
         """The steps that are not the move of one cell."""

@@ -8,11 +8,13 @@ it has learnt is an ordinary field of its class.
 
 import dataclasses
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from trinco.core.errors import ContractBroken
+from trinco.core.ids import Ids
 from trinco.core.snapshot import field_names
 
 
@@ -26,17 +28,30 @@ class Signed(msgspec.Struct, frozen=True):
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None), type})
 
 
+@cache
+def _cannot_sign(kind: type) -> bool:
+    """Whether values of this class have no room for a signature: atoms, and structs and dataclasses of atoms."""
+    if kind in _ATOMS or kind is Ids:
+        return True
+    if dataclasses.is_dataclass(kind):
+        return all(_is_atom(field.type) for field in dataclasses.fields(kind))
+    return issubclass(kind, msgspec.Struct) and all(_is_atom(field.type) for field in msgspec.structs.fields(kind))
+
+
+def _is_atom(annotation: Any) -> bool:
+    return annotation in _ATOMS or annotation is Ids
+
+
 def signatures_in(value: Any) -> frozenset[Signed]:
     """Every signature inside a value of the contract: messages, parts, tuples, sets, and signatures in signatures."""
     found: set[Signed] = set()
     unseen = [value]
     while unseen:
         each = unseen.pop()
-        if each.__class__ in _ATOMS:
-            continue
-        if isinstance(each, Signed):
-            found.add(each)
-        unseen.extend(_parts_of(each))
+        if not _cannot_sign(each.__class__):
+            if isinstance(each, Signed):
+                found.add(each)
+            unseen.extend(_parts_of(each))
     return frozenset(found)
 
 

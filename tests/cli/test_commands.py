@@ -1,0 +1,308 @@
+"""The command line as a person or a script meets it: in a process of its own, judged by what it prints and its exit."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TRINCO = [sys.executable, "-m", "trinco"]
+
+
+def trinco(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*TRINCO, *arguments], capture_output=True, text=True, timeout=120, check=False, **options)
+
+
+def facts(*arguments: str, code: int = 0) -> Any:
+    done = trinco(*arguments, "--json")
+    assert done.returncode == code, done.stderr
+    assert not done.stderr
+    return json.loads(done.stdout)
+
+
+def complaint(*arguments: str, code: int = 64) -> str:
+    """The one line that a wrong call gets."""
+    done = trinco(*arguments)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    assert not done.stdout
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def passes(file: Path) -> bool:
+    pytest_run = [sys.executable, "-m", "pytest", "-q", str(file)]
+    return subprocess.run(pytest_run, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+class TestTheCatalogue:
+    def test_lists_every_protocol_with_its_claims(self) -> None:
+        done = trinco("protocols")
+        assert done.returncode == 0
+        for words in ("ricart-agrawala", "2*(n-1)", "coordinator", "token-ring", "1..inf"):
+            assert words in done.stdout
+
+    def test_has_the_claims_as_data(self) -> None:
+        claims = {entry["name"]: entry["claims"] for entry in facts("protocols")}
+        assert claims["ricart-agrawala"]["messages_per_entry"] == "2*(n-1)"
+        assert claims["coordinator"]["crashes"] == "0"
+
+    def test_shows_one_protocol_whole(self) -> None:
+        text = trinco("protocols", "token-ring").stdout
+        assert "testemunho" in text
+        assert "at most n-1" in text
+
+    def test_says_which_strategies_there_are(self) -> None:
+        assert trinco("protocols", "--byzantine").returncode == 0
+
+
+class TestSimulating:
+    @pytest.mark.parametrize("n", [4, 8, 16, 32, 50, 64])
+    def test_ricart_agrawala_takes_two_messages_for_each_other_process(self, n: int) -> None:
+        told = facts("sim", "ricart-agrawala", "-n", str(n), "--entries", "200" if n != 50 else "500")
+        assert told["messages_per_entry"] == told["worst_messages_per_entry"] == 2 * (n - 1)
+        assert told["violation"] is None
+        assert told["verdict"] == "no violation"
+
+    @pytest.mark.parametrize("n", [4, 16, 64])
+    def test_the_coordinator_takes_three(self, n: int) -> None:
+        told = facts("sim", "coordinator", "-n", str(n))
+        assert told["messages_per_entry"] == told["worst_messages_per_entry"] == 3
+
+    def test_a_saturated_ring_takes_one(self) -> None:
+        told = facts("sim", "token-ring", "-n", "8", "--workload", "saturated", "--entries", "800")
+        assert told["messages_per_entry"] == pytest.approx(1, abs=0.01)
+
+    def test_the_same_seed_gives_the_same_trace_and_another_seed_another(self) -> None:
+        first, again, other = (
+            facts("sim", "ricart-agrawala", "--delay", "exponential:1", "--seed", seed)["trace_hash"] for seed in "112"
+        )
+        assert first == again != other
+
+    def test_a_run_for_people_ends_with_its_verdict(self) -> None:
+        done = trinco("sim", "coordinator")
+        assert done.stdout.rstrip().endswith("no violation")
+
+    def test_a_crash_beyond_the_claims_is_refused_and_says_how_to_see_it(self) -> None:
+        assert "--beyond-claims" in complaint("sim", "ricart-agrawala", "--fault", "crash:1@3")
+
+    def test_a_crash_beyond_the_claims_blocks_everybody(self) -> None:
+        done = trinco("sim", "ricart-agrawala", "-n", "3", "--fault", "crash:1@3", "--beyond-claims", "--timeline")
+        assert done.returncode == 1
+        assert "deadlock" in done.stdout
+        assert "crashes" in done.stdout
+
+    def test_many_seeds_on_two_processes_find_the_same_as_on_one(self) -> None:
+        call = ("sim", "ricart-agrawala", "--loss", "0.02", "--beyond-claims", "--seeds", "60", "--all", "--no-shrink")
+        one, two = (facts(*call, "--jobs", jobs, code=1) for jobs in "12")
+        assert one["seeds_violating"] == two["seeds_violating"]
+        assert one["seeds_run"] == 60
+
+    def test_a_failing_seed_is_made_small(self) -> None:
+        told = facts("sim", "ricart-agrawala", "-n", "6", "--loss", "0.05", "--beyond-claims", "--seeds", "50", code=1)
+        assert told["n"] == 2
+        assert told["violation"]["property"] == "EveryoneServed"
+
+    def test_a_run_cut_off_is_inconclusive(self) -> None:
+        told = facts("sim", "token-ring", "--until", "3", code=3)
+        assert told["verdict"] == "inconclusive"
+
+
+class TestChecking:
+    @pytest.mark.parametrize(("rounds", "states"), [("2", 25_674), ("3", 122_015)])
+    def test_ricart_agrawala_has_exactly_so_many_states(self, rounds: str, states: int) -> None:
+        told = facts("check", "ricart-agrawala", "-n", "3", "--rounds", rounds)
+        assert told["states"] == states
+        assert told["violation"] is None
+        assert told["deadlock_free"]
+        assert told["starvation_free"]
+
+    @pytest.mark.parametrize("protocol", ["token-ring", "coordinator"])
+    @pytest.mark.parametrize("rounds", ["2", "forever"])
+    def test_four_nodes_are_safe_deadlock_free_and_starvation_free(self, protocol: str, rounds: str) -> None:
+        told = facts("check", protocol, "-n", "4", "--rounds", rounds)
+        assert (told["violation"], told["deadlock_free"], told["starvation_free"]) == (None, True, True)
+
+    def test_says_so_for_people(self) -> None:
+        assert "no violation: safe, deadlock-free, starvation-free" in trinco("check", "token-ring", "-n", "4").stdout
+
+    def test_a_bound_ends_without_a_verdict(self) -> None:
+        told = facts("check", "ricart-agrawala", "--max-states", "100", code=3)
+        assert told["verdict"] == "inconclusive"
+        assert told["deadlock_free"] is None
+
+    def test_a_crash_beyond_the_claims_deadlocks(self) -> None:
+        told = facts("check", "ricart-agrawala", "-n", "2", "--crashes", "1", "--beyond-claims", code=1)
+        assert told["violation"]["kind"] == "deadlock"
+        assert told["deadlock_free"] is False
+
+    def test_symmetry_leaves_fewer_states(self) -> None:
+        plain, merged = (facts("check", "coordinator", "-n", "4", *more)["states"] for more in ((), ("--symmetry",)))
+        assert merged < plain
+
+    def test_overtaking_is_bounded_as_claimed(self) -> None:
+        assert facts("check", "ricart-agrawala", "-n", "2", "--bypass")["violation"] is None
+
+
+class TestExhibits:
+    def test_are_listed(self) -> None:
+        names = {exhibit["name"] for exhibit in facts("exhibit")}
+        expected = {"slides/S-1", "slides/S-5", "ricart-agrawala/no-tie-break", "token-ring/two-tokens"}
+        assert expected <= names
+        assert "slides/S-5" in trinco("exhibit").stdout
+
+    def test_each_exits_1_with_its_counterexample(self) -> None:
+        for exhibit in facts("exhibit"):
+            told = facts("exhibit", exhibit["name"], code=1)
+            assert told["violation"]["kind"] == exhibit["breaks"]
+            assert len(told["counterexample"]) == told["depth"] > 0
+
+    def test_draw_a_timeline_for_people(self) -> None:
+        done = trinco("exhibit", "ricart-agrawala/no-tie-break", env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+        assert done.returncode == 1
+        assert "●◀────ok──────┤" in done.stdout
+
+    def test_draw_with_plain_letters_where_the_terminal_has_no_others(self) -> None:
+        done = trinco("exhibit", "ricart-agrawala/no-tie-break", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+        assert done.returncode == 1
+        assert "*<----ok------+" in done.stdout
+
+    def test_can_be_kept_as_a_test_that_replays(self, tmp_path: Path) -> None:
+        file = tmp_path / "test_kept.py"
+        assert trinco("exhibit", "slides/S-1", "--write-test", str(file)).returncode == 1
+        assert passes(file)
+
+    def test_a_check_can_be_kept_as_a_test_too(self, tmp_path: Path) -> None:
+        file = tmp_path / "test_kept.py"
+        crash = ("check", "ricart-agrawala", "-n", "2", "--crashes", "1", "--beyond-claims", "--network", "unordered")
+        assert trinco(*crash, "--write-test", str(file)).returncode == 1
+        assert passes(file)
+
+
+class TestVerifying:
+    def test_finds_nothing_wrong_with_a_good_run(self, tmp_path: Path) -> None:
+        file = str(tmp_path / "run.ndjson")
+        trinco("sim", "ricart-agrawala", "--trace", file)
+        assert facts("verify", file)["violation"] is None
+
+    def test_finds_what_a_broken_one_does(self, tmp_path: Path) -> None:
+        file = str(tmp_path / "run.ndjson")
+        trinco("exhibit", "ricart-agrawala/no-tie-break", "--trace", file)
+        assert "inside together" in facts("verify", file, code=1)["violation"]
+        assert "ENTERS" in trinco("verify", file, "--timeline").stdout
+
+    @pytest.mark.parametrize(
+        ("damage", "told"),
+        [
+            (lambda data: data[:-40], "cut off"),
+            (lambda data: data.replace(b'"kind":"grant"', b'"kind":"gremlin"', 1), "line "),
+            (lambda data: b"\x80\x81" + data, "line 1"),
+            (lambda data: b"", "line 1"),
+            (
+                lambda data: b"".join(data.splitlines(keepends=True)[:9] + data.splitlines(keepends=True)[10:]),
+                "has not",
+            ),
+        ],
+    )
+    def test_a_damaged_trace_is_refused_with_the_line(self, tmp_path: Path, damage: Any, told: str) -> None:
+        file = tmp_path / "run.ndjson"
+        trinco("sim", "coordinator", "--trace", str(file))
+        file.write_bytes(damage(file.read_bytes()))
+        assert told in complaint("verify", str(file), code=65)
+
+    def test_a_file_that_is_not_there_is_told(self, tmp_path: Path) -> None:
+        assert "cannot be read" in complaint("verify", str(tmp_path / "nothing"), code=65)
+
+
+class TestWrongCalls:
+    @pytest.mark.parametrize(
+        ("call", "told"),
+        [
+            ((), "COMMAND"),
+            (("simulate",), "invalid choice"),
+            (("sim",), "protocol"),
+            (("sim", "nosuch"), "did you mean"),
+            (("check", "ricart-agrawal"), "did you mean 'ricart-agrawala'?"),
+            (("exhibit", "slides/S-99"), "did you mean 'slides/S-"),
+            (("protocols", "tokenring"), "did you mean 'token-ring'?"),
+            (("sim", "coordinator", "-n", "0"), "at least 1"),
+            (("sim", "token-ring", "-n", "1"), "at least 2"),
+            (("sim", "coordinator", "-n", "many"), "whole number"),
+            (("sim", "coordinator", "-k", "2"), "k=2"),
+            (("check", "coordinator", "-k", "0"), "at least 1"),
+            (("sim", "coordinator", "--hold", "-1"), "--hold"),
+            (("sim", "coordinator", "--delay", "uniform:3,1"), "lies above"),
+            (("sim", "coordinator", "--delay", "weird:3"), "there is no law 'weird'"),
+            (("sim", "coordinator", "--think", "exponential:-2"), "not a time"),
+            (("sim", "coordinator", "--until", "-5"), "--until"),
+            (("sim", "coordinator", "--entries", "0"), "at least 1"),
+            (("sim", "coordinator", "--rate", "0", "--workload", "open"), "above 0"),
+            (("sim", "coordinator", "--loss", "1.5", "--beyond-claims"), "chance"),
+            (("sim", "coordinator", "--loss", "0.1"), "--beyond-claims"),
+            (("sim", "coordinator", "--fault", "explode:1@2"), "is not a fault"),
+            (("sim", "coordinator", "--fault", "crash:9@2", "--beyond-claims"), "there is no node 9"),
+            (("sim", "coordinator", "--fault", "pause:1@-2+1"), "negative"),
+            (("sim", "coordinator", "--byzantine", "0:grants"), "lists no strategy"),
+            (("sim", "coordinator", "--trace", "/nowhere/at/all"), "cannot write"),
+            (("check", "ricart-agrawala", "--rounds", "forever"), "rounds"),
+            (("check", "ricart-agrawala", "--rounds", "0"), "at least 1"),
+            (("check", "ricart-agrawala", "--crashes", "1"), "does not claim"),
+            (("check", "ricart-agrawala", "--network", "unordered"), "claims a network"),
+            (("check", "ricart-agrawala", "--symmetry"), "compares the ids"),
+            (("check", "coordinator", "--bypass"), "no claim about overtaking"),
+            (("check", "coordinator", "--max-states", "0"), "at least 1"),
+            (("check", "token-ring", "-n", "1"), "at least 2"),
+        ],
+    )
+    def test_get_one_clear_line_and_exit_64(self, call: tuple[str, ...], told: str) -> None:
+        assert told in complaint(*call)
+
+    @pytest.mark.parametrize("command", ["", "protocols", "sim", "check", "exhibit", "verify"])
+    def test_help_has_examples(self, command: str) -> None:
+        done = trinco(*filter(None, [command]), "--help")
+        assert done.returncode == 0
+        assert "examples:" in done.stdout
+
+    def test_nobody_reading_is_no_error(self) -> None:
+        call = " ".join([*TRINCO, "sim", "ricart-agrawala", "-n", "5", "--timeline"])
+        done = subprocess.run(f"{call} | head -1", shell=True, capture_output=True, text=True, timeout=60, check=True)
+        assert not done.stderr
+
+
+class TestCtrlC:
+    def interrupt(self, *arguments: str, after: str) -> tuple[int, str]:
+        """Run on a terminal, press Ctrl-C once ``after`` is to be seen, and give the exit code and what was shown."""
+        screen, terminal = pty.openpty()
+        process = subprocess.Popen([*TRINCO, *arguments], stdout=terminal, stderr=terminal, start_new_session=True)
+        os.close(terminal)
+        shown, pressed, deadline = "", False, time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if screen in select.select([screen], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(screen, 65536).decode(errors="replace")
+                except OSError:
+                    break
+            if after in shown and not pressed:
+                pressed = True
+                os.killpg(process.pid, signal.SIGINT)
+        os.close(screen)
+        return process.wait(timeout=30), shown
+
+    def test_ends_a_check_and_says_what_was_explored(self) -> None:
+        code, shown = self.interrupt("check", "ricart-agrawala", "-n", "4", "--rounds", "3", after="states/s")
+        assert code == 130
+        assert "interrupted" in shown
+        assert "no violation so far" in shown
+
+    def test_ends_a_swarm_and_says_how_many_seeds_were_run(self) -> None:
+        code, shown = self.interrupt("sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2", after=" seeds")
+        assert code == 130
+        assert "interrupted after" in shown
+        assert "Traceback" not in shown
