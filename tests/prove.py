@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,11 +105,17 @@ def swarm(protocol: str, law: Any, ordered: bool) -> Figures:
     assert not crowd.violations, crowd.violations
     assert not crowd.unfinished
     return {
-        "command": f"trinco sim {protocol} -n 6 --workload saturated --entries 60 --seeds {SEEDS}",
+        "command": f"trinco sim {protocol} -n 6 --workload saturated --entries 60 --delay {_written(law)}"
+        f"{'' if ordered else ' --unordered'} --seeds {SEEDS}",
         "seeds": crowd.done,
         "entries": crowd.entries,
         "violations": 0,
     }
+
+
+def _written(law: Any) -> str:
+    numbers = ",".join(f"{number:g}" for number in astuple(law))
+    return f"{type(law).__name__.lower()}:{numbers}"
 
 
 def proofs() -> dict[str, Callable[[], Figures]]:

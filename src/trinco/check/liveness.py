@@ -11,7 +11,7 @@ and first. ``ctx.choose`` is chosen by an adversary: a random back-off that may 
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,19 +35,40 @@ def find_starvation(search: Search) -> Lasso | None:
     """A fair run in which some process waits for ever, if there is one. Needs a search that ended without symmetry:
     a renamed process is not the one that waits."""
     assert search.symmetry is None
-    cells = search.cells
-    recurring = beyond_cycles(search.seen, lambda state: search.successors((state,)))
-    for process in search.model.processes:
-        waiting = {state for state in recurring if cells.local(cells.at(state, process)).phase is WAITING}
-        for component in components(sorted(waiting), partial(_staying, search, waiting)):
-            region = _Region(search, component)
-            if region.has_steps and not region.neglected():
-                return region.lasso(process)
+    recurring = beyond_cycles(search.seen, partial(_successors, search))
+    for states in _cycles(search, recurring):
+        for process in search.model.processes:
+            lasso = _starve(search, states, process)
+            if lasso:
+                return lasso
     return None
 
 
-def _staying(search: Search, states: set[int], state: int) -> Iterable[int]:
-    return (successor for successor in search.successors((state,)) if successor in states)
+def _starve(search: Search, states: set[int], process: int) -> Lasso | None:
+    """A fair cycle among these states in all of which the process waits."""
+    cells = search.cells
+    waiting = {state for state in states if cells.local(cells.at(state, process)).phase is WAITING}
+    for component in _cycles(search, waiting) if waiting != states else [states]:
+        region = _Region(search, component)
+        if not region.neglected():
+            return region.lasso(process)
+    return None
+
+
+def _cycles(search: Search, states: set[int]) -> Iterator[set[int]]:
+    """The strongly connected components of these states in which a run can stay for ever."""
+    staying = partial(_staying, search, states)
+    for component in components(sorted(states), staying):
+        if len(component) > 1 or any(state in staying(state) for state in component):
+            yield component
+
+
+def _successors(search: Search, state: int) -> list[int]:
+    return search.successors((state,))
+
+
+def _staying(search: Search, states: set[int], state: int) -> list[int]:
+    return [successor for successor in search.successors((state,)) if successor in states]
 
 
 class _Region:
@@ -56,7 +77,6 @@ class _Region:
     def __init__(self, search: Search, states: set[int]) -> None:
         self._search = search
         self._states = states
-        self.has_steps = any(True for state in states for _ in _staying(search, states, state))
 
     def _actions(self, state: int) -> Iterator[tuple[Action, Step]]:
         """What must happen and can happen in a state."""

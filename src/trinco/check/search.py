@@ -84,6 +84,7 @@ class Search:
         self.levels: list[list[int]] = []
         self.starts: dict[int, tuple[Outcome, ...]] = {}
         self.unmet = dict(self.model.sometimes)
+        self._unpack = struct.Struct(f"<{len(self.model.nodes)}I").unpack_from
         self._began = time.perf_counter()
 
     def run(self) -> Verdict:
@@ -121,7 +122,7 @@ class Search:
     def successors(self, states: Iterable[int]) -> list[int]:
         """Where every step out of these states leads."""
         moves, size = self.cells.moves, self.cells.size_in_bytes
-        unpack = struct.Struct(f"<{len(self.model.nodes)}I").unpack_from
+        unpack = self._unpack
         more = self.steps.more_than_moves if self.steps.has_more_than_moves else None
         reached: list[int] = []
         append = reached.append

@@ -1,0 +1,151 @@
+"""Writes the parts of the docs that are made from the code and from the evidence: ``make docs``. On the pages written
+by hand it runs every session that is shown, and puts in what it prints now.
+
+python docs/generate.py            write them
+python docs/generate.py --check    say which are out of date, exit 1 if any is
+"""
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from sessions import refreshed
+
+from trinco.check.run import check
+from trinco.lab.exhibits.catalogue import EXHIBITS, find
+from trinco.protocols.catalogue import ENTRIES, Entry
+from trinco.view.timeline import draw
+
+DOCS = Path(__file__).resolve().parent
+EVIDENCE = json.loads((DOCS / "evidence" / "foundation.json").read_text(encoding="utf-8"))
+PICTURED = "ricart-agrawala/no-tie-break"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file and what should stand in it."""
+    made = {DOCS / "algorithms" / f"{entry.name}.md": algorithm(entry) for entry in ENTRIES}
+    made[DOCS / "algorithms" / "README.md"] = catalogue()
+    made[DOCS / "exhibits.md"] = exhibits()
+    made[DOCS / "assets" / "no-tie-break.svg"] = picture()
+    by_hand = [DOCS.parent / "README.md", *(page for page in sorted(DOCS.glob("*.md")) if page not in made)]
+    return made | {page: refreshed(page.read_text(encoding="utf-8")) for page in by_hand}
+
+
+def algorithm(entry: Entry) -> str:
+    claims = entry.claims
+    doc = (entry.module.__doc__ or "").strip().splitlines()
+    source = "src/" + entry.module.__name__.replace(".", "/") + ".py"
+    rows = [
+        ("paper", claims.paper + (f" ({claims.year})" if claims.year else "")),
+        ("messages per entry", f"`{claims.messages_per_entry}`"),
+        ("delay", f"`{claims.delay}` message times"),
+        ("network", claims.network.value),
+        ("crashes survived", f"`{claims.crashes}`"),
+        ("fairness", claims.fairness.value),
+        ("overtaking", f"at most `{claims.bypass}`" if claims.bypass else "no bound claimed"),
+    ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return f"""# {entry.name}
+
+{chr(10).join(doc).replace("``", "`")}
+
+The whole algorithm is one file: [`{source}`](../../{source}).
+
+## What is claimed
+
+| | |
+|---|---|
+{table}
+
+## What we found
+
+{found(entry.name)}
+"""
+
+
+def found(name: str) -> str:
+    """The evidence about one protocol, a line each."""
+    lines = []
+    for title, proof in EVIDENCE["proofs"].items():
+        if name in title.split():
+            lines.append(f"- `{proof['command']}`: {_told(proof)}")
+    return "\n".join(lines) + f"\n\nFrom `{EVIDENCE['command']}` on {EVIDENCE['date']}."
+
+
+def _told(proof: dict[str, Any]) -> str:
+    if "messages_per_entry" in proof:
+        measured = ", ".join(f"n={n}: {count:g}" for n, count in proof["messages_per_entry"].items())
+        return f"messages per entry {measured} (claimed: `{proof['claimed']}`)"
+    if "seeds" in proof:
+        return f"{proof['seeds']:,} seeds, {proof['entries']:,} entries, {proof['violations']} violations"
+    return f"{proof['states']:,} states, {proof['verdict']}"
+
+
+def catalogue() -> str:
+    rows = "\n".join(
+        f"| [{entry.name}]({entry.name}.md) | `{entry.claims.messages_per_entry}` | `{entry.claims.delay}` "
+        f"| {entry.claims.network.value} | `{entry.claims.crashes}` | {entry.claims.fairness.value} |"
+        for entry in ENTRIES
+    )
+    return f"""# The algorithms
+
+| | messages per entry | delay | network | crashes | fairness |
+|---|---|---|---|---|---|
+{rows}
+"""
+
+
+def exhibits() -> str:
+    caught = EVIDENCE["proofs"]["exhibits"]["exhibits"]
+    parts = [
+        f"## {exhibit.name}\n\n*{exhibit.title}.* Printed: {exhibit.printed}.\n\n{exhibit.lesson}\n\nBreaks: "
+        f"{exhibit.breaks}, in {caught[exhibit.name]['steps']} steps, after {caught[exhibit.name]['states']} states."
+        f"\n\n```\n{timeline(exhibit.name)}\n```"
+        for exhibit in EXHIBITS
+    ]
+    return f"""# Exhibits
+
+Flaws as they were printed or built, kept alive. `trinco exhibit NAME` finds the shortest counterexample of one and
+draws it; that each is caught, by the checker and in every test run, is our proof that green means something.
+
+{chr(10).join(f"{part}{chr(10)}" for part in parts)}"""
+
+
+def timeline(name: str) -> str:
+    found = check(find(name).model()).counterexample
+    assert found is not None
+    header = found.recording.header
+    return "\n".join(draw(found.recording.events(), header.n, repeats_from=found.cycle_from))
+
+
+def picture() -> str:
+    """The README's picture: the timeline as a drawing of a terminal."""
+    lines = timeline(PICTURED).splitlines()
+    console = Console(record=True, width=max(map(len, lines)) + 2, file=io.StringIO())
+    for line in lines:
+        console.print(Text(line))
+    svg = console.export_svg(title=f"trinco exhibit {PICTURED}", unique_id="trinco")
+    return re.sub(r" *@font-face {.*?}\n", "", svg, flags=re.DOTALL)  # any monospaced font will do
+
+
+def main() -> int:
+    wanted = pages()
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path.relative_to(DOCS.parent)} is out of date: run 'make docs'")
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(DOCS.parent)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
