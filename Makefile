@@ -7,17 +7,26 @@ READY := $(VENV)/.ready
 .PHONY: setup demo test prove lint bench docs clean
 
 setup: $(READY)
-	@$(BIN)/python -m compileall -q src
+	@$(BIN)/python -m compileall -q src tests
 
 # What is installed is pinned in constraints.txt, so that a fresh machine gets what we tested with.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trinco needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m tests.pythons
 	@touch $(READY)
 
+# Shows a command. An exhibit violates something, so it must exit 1.
+SHOW = @printf '\n$$ trinco %s\n'
+
 demo: setup
-	@$(BIN)/python docs/demo.py
+	$(SHOW) 'sim ricart-agrawala -n 5'
+	@$(BIN)/trinco sim ricart-agrawala -n 5
+	$(SHOW) 'check ricart-agrawala -n 3 --rounds 2'
+	@$(BIN)/trinco check ricart-agrawala -n 3 --rounds 2
+	$(SHOW) 'exhibit ricart-agrawala/no-tie-break'
+	@$(BIN)/trinco exhibit ricart-agrawala/no-tie-break || test $$? -eq 1
 
 test: setup lint
 	@$(BIN)/python -m pytest -n auto

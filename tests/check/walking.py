@@ -20,7 +20,7 @@ def walk(model: Model) -> Extent:
     while level:
         depth += 1
         seen |= level
-        successors = [after for state in level for after in search.steps.successors(state)]
+        successors = [after for state in level for _, after in search.steps.of(state)]
         transitions += len(successors)
         level = set(successors) - seen
     return Extent(len(seen), transitions, depth)

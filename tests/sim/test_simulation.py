@@ -13,7 +13,7 @@ from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, Scripted, saturated
 from tests.mutants.ricart_agrawala import never_defers
-from tests.sim.toys import ONE_INSIDE, Numbered, alone, events_of, known, times_of, toy
+from tests.sim.toys import ONE_INSIDE, alone, events_of, known, times_of, toy
 
 NAMES = [entry.name for entry in ENTRIES]
 
@@ -202,7 +202,6 @@ class Layered(Process):
 
     def release(self, ctx):
         ctx.elected(0)
-        ctx.broadcast(Numbered(self.tally.count), to=range(2))
 
 
 def layered(n):

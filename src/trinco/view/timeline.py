@@ -1,9 +1,9 @@
 """A trace as a picture made of letters: one column a process, one row a step, messages as arrows.
 
     step       p0            p1
-           1   ● acquire     │               clock=1 timestamp=1 · sends request(1) to p1
-           2   ┆             ● acquire       clock=1 timestamp=1 · sends request(1) to p0
-           3   ●◀request(1)──┤               sends ok to p1
+    1          ● acquire     │               clock=1 timestamp=1 · sends request(1) to p1
+    2          ┆             ● acquire       clock=1 timestamp=1 · sends request(1) to p0
+    3          ●◀request(1)──┤               sends ok to p1
 
 A line ``│`` is a process at rest, ``┆`` one that waits, ``║`` one that is inside, and nothing one that has crashed.
 """
@@ -57,7 +57,7 @@ def draw(
             yield f"{'':<11}from here the same steps again and again, for ever:"
             repeats_from = None
         when = "" if row.event.kind is Kind.START else f"{row.event.at:.6g}"
-        yield (f"{when:>8}   " + _cells(row, strokes, width, pen) + "  " + pen.separator.join(row.notes)).rstrip()
+        yield (f"{when:<11}" + _cells(row, strokes, width, pen) + "  " + pen.separator.join(row.notes)).rstrip()
         _move_on(strokes, row, pen)
 
 

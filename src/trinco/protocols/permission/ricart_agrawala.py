@@ -4,8 +4,9 @@ Whoever wants to enter stamps its request with a logical clock and sends it to e
 said OK. A process that is inside, or that asked earlier, holds its OK back until it has left. Two requests with the
 same stamp are ordered by id, so exactly one of any two gives way.
 
-Assumes: no crash (a single one blocks everybody), no loss. Channels need not be FIFO for safety or liveness; with FIFO
-nobody is overtaken more than twice by the same process. Messages per entry: n-1 requests and n-1 OKs.
+Assumes: no crash (a single one blocks everybody), no loss. Channels need not be FIFO for safety or liveness, but the
+bound on overtaking needs it: at most twice by each other process; without it, three processes overtake five times.
+Messages per entry: n-1 requests and n-1 OKs.
 
 Against the slides (seed 001, "algoritmo distribuído"): they compare stamps in a process that "has not yet made the
 request"; the rule is for one that *has* made it and is not yet inside. Read literally it deadlocks: ``slides/S-5``.
