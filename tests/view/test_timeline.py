@@ -14,8 +14,8 @@ step       p0        p1
            ● start   │           sends token to p1
            │         ● start     sends token to p0
 1          │         ● acquire
-2          ● acquire ┆
-3          ├──token─▶●           ENTERS
+2          ├──token─▶●           ENTERS
+3          ● acquire ║
 4          ●◀─token──┤           ENTERS
 """
 
@@ -24,8 +24,8 @@ step       p0        p1
            * start   |           sends token to p1
            |         * start     sends token to p0
 1          |         * acquire
-2          * acquire :
-3          +--token->*           ENTERS
+2          +--token->*           ENTERS
+3          * acquire #
 4          *<-token--+           ENTERS
 """
 
