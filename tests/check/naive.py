@@ -138,7 +138,10 @@ def _next_worlds(model: Model, world: World) -> Iterator[tuple[tuple[Any, ...] |
             yield happening.action, after
             if world.crashes:
                 for count in range(1, len(sent)):
-                    yield None, _crash(_post(model, _taken(world, happening), happening.node, sent[:count]), happening.node)
+                    yield (
+                        None,
+                        _crash(_post(model, _taken(world, happening), happening.node, sent[:count]), happening.node),
+                    )
     if world.crashes:
         for me, node in enumerate(world.nodes):
             if node is not None:

@@ -1,8 +1,8 @@
+from tests.core.story import Story
 from trinco.core.claims import Claims, Fairness, Network
 from trinco.core.cost import beyond_claim, messages_per_entry
 from trinco.core.event import Kind
 from trinco.core.formula import Formula
-from tests.core.story import Story
 
 
 def cost(story):
@@ -96,22 +96,23 @@ def claim(formula):
 
 
 def test_costs_as_claimed_are_no_complaint():
-    assert beyond_claim([4, 4], claim("2*(n-1)"), n=3) is None
-    assert beyond_claim([0, 4], claim("0..2*(n-1)"), n=3) is None
+    assert beyond_claim(4, 4, claim("2*(n-1)"), n=3) is None
+    assert beyond_claim(2, 4, claim("0..2*(n-1)"), n=3) is None
 
 
 def test_one_entry_above_the_claim_is_told_with_the_formula():
-    complaint = beyond_claim([4, 5], claim("2*(n-1)"), n=3)
+    complaint = beyond_claim(4, 5, claim("2*(n-1)"), n=3)
     assert complaint == "one entry took 5 messages, 2*(n-1) = 4 are claimed"
 
 
 def test_an_exact_claim_must_be_met_on_average_too():
-    assert "3.5 messages on average" in beyond_claim([4, 3], claim("2*(n-1)"), n=3)
+    assert "3.5 messages on average" in beyond_claim(3.5, 4, claim("2*(n-1)"), n=3)
+
+
+def test_without_a_trace_the_average_alone_is_judged():
+    assert beyond_claim(4, None, claim("2*(n-1)"), n=3) is None
+    assert "4.5 messages on average" in beyond_claim(4.5, None, claim("0..2*(n-1)"), n=3)
 
 
 def test_below_the_lower_end_of_a_range_is_no_complaint_as_entries_may_share_messages():
-    assert beyond_claim([1], claim("2..4"), n=3) is None
-
-
-def test_a_run_without_entries_cost_nothing():
-    assert beyond_claim([], claim("3"), n=3) is None
+    assert beyond_claim(1, 1, claim("2..4"), n=3) is None

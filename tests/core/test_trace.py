@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.story import Story
 from trinco.core import snapshot, trace
 from trinco.core.event import Event, Kind
 from trinco.core.ids import NOBODY, Ids, bit
 from trinco.core.instant import Instant
 from trinco.core.message import Message
 from trinco.core.signed import Signed
-from tests.core.story import Story
 
 
 class Note(Message, tag="note"):

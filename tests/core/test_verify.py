@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.core.story import Story
 from trinco.core import trace
 from trinco.core.event import Kind
 from trinco.core.formula import Formula
 from trinco.core.verify import verify
 from trinco.protocols.coordinator import CLAIMS
-from tests.core.story import Story
 
 UNBOUNDED = replace(CLAIMS, messages_per_entry=Formula("0..inf"))
 

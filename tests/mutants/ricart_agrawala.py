@@ -2,7 +2,7 @@
 
 from trinco.core.context import WAITING
 from trinco.core.message import Message
-from trinco.protocols.permission.ricart_agrawala import RicartAgrawala, Request
+from trinco.protocols.permission.ricart_agrawala import Request, RicartAgrawala
 
 
 class Aside(Message, tag="aside"):

@@ -2,6 +2,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from tests.sim.toys import ONE_INSIDE, events_of, known, times_of, toy
 from trinco.core.errors import ContractBroken
 from trinco.core.event import Kind
 from trinco.core.formula import Formula
@@ -13,7 +14,6 @@ from trinco.protocols.permission.ricart_agrawala import CLAIMS, Ok, RicartAgrawa
 from trinco.sim.faults import Crash, Restart
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, Scripted
-from tests.sim.toys import ONE_INSIDE, events_of, known, times_of, toy
 
 LIARS_WELCOME = replace(CLAIMS, byzantine=Formula("n"), crashes=Formula("n"), deadlock_free=False)
 
@@ -53,7 +53,9 @@ def test_a_liars_entries_are_not_counted():
 
 
 def test_what_a_liar_does_to_honest_nodes_is_monitored():
-    result = run(with_liars({2: Mute}, workload=Closed(10)).with_changes(claims=replace(LIARS_WELCOME, deadlock_free=True)))
+    result = run(
+        with_liars({2: Mute}, workload=Closed(10)).with_changes(claims=replace(LIARS_WELCOME, deadlock_free=True))
+    )
     assert result.violation.property == "EveryoneServed"
 
 

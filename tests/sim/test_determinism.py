@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sim.toys import known, speech, toy
 from trinco.core.node import Process
 from trinco.protocols.catalogue import ENTRIES
 from trinco.sim.faults import Chaos, Crash, Pause
@@ -14,13 +15,12 @@ from trinco.sim.laws import Constant, Exponential, Lognormal, Uniform
 from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, OneShot, Open, saturated
-from tests.sim.toys import known, speech, toy
 
 NAMES = [entry.name for entry in ENTRIES]
 links = st.sampled_from(
     [
         Links(),
-        Links(Constant(0.0)),
+        Links(Constant(0.25)),
         Links(Uniform(0.5, 1.5)),
         Links(Exponential(1.0), ordered=False),
         Links(Lognormal(1.0, 0.5), per_link={(0, 1): Constant(3.0)}),
@@ -69,6 +69,13 @@ def test_with_and_without_a_trace_a_run_is_the_same(scenario):
     assert traced.finished == quiet.finished
     if traced.violation is None or traced.violation.property != "MessagesPerEntry":
         assert traced.violation == quiet.violation
+
+
+@pytest.mark.parametrize("name", ["coordinator", "ricart-agrawala"])
+def test_with_and_without_a_trace_a_run_in_which_messages_take_no_time_is_the_same(name):
+    scenario = known(name, 4, links=Links(Constant(0.0)), workload=saturated(20))
+    traced, quiet = run(scenario), run(scenario.with_changes(trace=False))
+    assert comparable(traced.metrics) == comparable(quiet.metrics)
 
 
 def test_without_a_trace_there_is_no_hash():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sim.toys import Numbered, events_of, heard, speech, toy
 from trinco.core.errors import UsageError
 from trinco.core.event import Kind
 from trinco.core.node import Process
@@ -12,7 +13,6 @@ from trinco.sim.laws import Constant, Exponential, Uniform
 from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Scripted
-from tests.sim.toys import Numbered, events_of, heard, speech, toy
 
 seeds = st.integers(0, 10**6)
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.mutants.coordinator import ignores_one
+from tests.sim.toys import ANYTHING_GOES, alone, known, toy
 from trinco.core.node import Process
 from trinco.protocols.coordinator import CLAIMS
 from trinco.sim.metrics import Spread, jain
 from trinco.sim.simulation import run
 from trinco.sim.workload import Scripted
-from tests.mutants.coordinator import ignores_one
-from tests.sim.toys import ANYTHING_GOES, alone, known, toy
 
 
 def scripted(name, n, *asks, **rest):

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.sim.toys import alone, known, toy
 from trinco.core.claims import Network
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.formula import Formula
@@ -11,7 +12,6 @@ from trinco.sim.laws import Constant
 from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Scripted
-from tests.sim.toys import alone, known, toy
 
 
 class Liar(Client):

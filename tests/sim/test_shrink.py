@@ -2,6 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.mutants.coordinator import ignores_one
+from tests.mutants.ricart_agrawala import always_defers, chatters, never_defers
+from tests.sim.toys import known, toy
 from trinco.core.formula import Formula
 from trinco.protocols.coordinator import CLAIMS as COORDINATOR
 from trinco.protocols.permission.ricart_agrawala import CLAIMS as RICART_AGRAWALA
@@ -9,9 +12,6 @@ from trinco.sim.faults import Chaos, Crash, Pause
 from trinco.sim.shrink import shrink
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, OneShot, Open, Scripted, saturated
-from tests.mutants.coordinator import ignores_one
-from tests.mutants.ricart_agrawala import always_defers, chatters, never_defers
-from tests.sim.toys import known, toy
 
 
 def size(scenario):

@@ -2,6 +2,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.mutants.ricart_agrawala import never_defers
+from tests.sim.toys import ONE_INSIDE, Numbered, alone, events_of, known, times_of, toy
 from trinco.core import trace
 from trinco.core.event import Kind
 from trinco.core.node import Process
@@ -12,8 +14,6 @@ from trinco.sim.laws import Exponential
 from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, Scripted, saturated
-from tests.mutants.ricart_agrawala import never_defers
-from tests.sim.toys import ONE_INSIDE, alone, events_of, known, times_of, toy
 
 NAMES = [entry.name for entry in ENTRIES]
 
@@ -48,6 +48,37 @@ def test_a_run_that_a_bound_cut_off_is_not_finished_and_proves_nothing(bound):
 def test_no_event_happens_after_the_bound():
     result = run(known("coordinator", 3, workload=saturated(100), until=10.0))
     assert max(event.at for event in result.recording.events()) <= 10.0
+
+
+class Endless(Exception):
+    """The run went on far beyond its bound."""
+
+
+@dataclass(slots=True)
+class Echo(Process):
+    """Talks to itself, which takes no time, without ever coming to an end."""
+
+    said: int = 0
+
+    def acquire(self, ctx):
+        ctx.send(ctx.me, Numbered(0))
+
+    def on_message(self, ctx, source, message):
+        self.said += 1
+        if self.said > 10_000:
+            raise Endless
+        ctx.send(ctx.me, message)
+
+    def release(self, ctx):
+        pass
+
+
+def echo(n):
+    return [Echo()]
+
+
+def test_the_bound_on_events_ends_a_run_in_which_time_stands_still():
+    assert not run(toy(echo, 1, workload=saturated(1), max_events=100)).finished
 
 
 def test_the_trace_of_a_run_that_was_cut_off_says_so():

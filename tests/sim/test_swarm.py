@@ -3,14 +3,14 @@ from multiprocessing import get_context
 
 import pytest
 
+from tests.mutants.ricart_agrawala import chatters, never_defers
+from tests.sim.toys import known, toy
 from trinco.protocols.permission.ricart_agrawala import CLAIMS
 from trinco.sim.laws import Exponential
 from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.swarm import Swarm
 from trinco.sim.workload import Closed, saturated
-from tests.mutants.ricart_agrawala import chatters, never_defers
-from tests.sim.toys import known, toy
 
 SOUND = known("ricart-agrawala", 3, workload=Closed(6))
 FLAWED = toy(never_defers, 3, CLAIMS, workload=Closed(3), links=Links(Exponential(1.0)))

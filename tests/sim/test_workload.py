@@ -1,10 +1,12 @@
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sim.toys import alone, events_of, known, times_of, toy
 from trinco.core.errors import UsageError
 from trinco.core.event import Kind
 from trinco.core.node import Process
@@ -12,7 +14,6 @@ from trinco.sim.faults import Crash, Restart
 from trinco.sim.laws import Constant, Uniform
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, OneShot, Open, Scripted, saturated
-from tests.sim.toys import alone, events_of, known, times_of, toy
 
 
 @given(st.integers(1, 30), st.integers(1, 4), st.integers(0, 99))
@@ -123,7 +124,7 @@ def test_a_lone_process_that_comes_back_goes_on_asking():
 def test_a_process_that_restarts_while_it_thinks_does_not_ask_twice_as_often():
     closed = Closed(4, think=Constant(10.0), hold=Constant(1.0))
     asked = times_of(run(toy(alone, 1, workload=closed, faults=(Crash(0, 1.0), Restart(0, 2.0)))), Kind.ACQUIRE)
-    assert all(later - earlier == 11.0 for earlier, later in zip(asked, asked[1:], strict=False))
+    assert all(later - earlier == 11.0 for earlier, later in pairwise(asked))
     assert len(asked) > 1
 
 

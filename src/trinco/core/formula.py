@@ -35,15 +35,21 @@ class Formula:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        low, _, high = text.partition("..")
+        low, dots, high = text.partition("..")
         self._low = _parse(low, text)
-        self._high = _parse(high, text) if high else self._low
+        self._high = _parse(high, text) if dots else self._low
 
     def low(self, **letters: float) -> float:
-        return _evaluate(self._low, letters, self.text)
+        return self._value(self._low, letters)
 
     def high(self, **letters: float) -> float:
-        return _evaluate(self._high, letters, self.text)
+        return self._value(self._high, letters)
+
+    def _value(self, tree: ast.expr, letters: dict[str, float]) -> float:
+        try:
+            return _evaluate(tree, letters, self.text)
+        except (ArithmeticError, ValueError) as error:
+            raise UsageError(f"the formula '{self.text}' has no value for {letters}: {error}") from error
 
     def admits(self, measured: float, *, tolerance: float = 1e-9, **letters: float) -> bool:
         """Whether a measurement lies within the claim."""

@@ -8,7 +8,7 @@ from trinco.core.errors import DamagedData
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Message(msgspec.Struct, frozen=True, tag=str.lower):
+class Message(msgspec.Struct, frozen=True, tag=str.lower, forbid_unknown_fields=True):
     """The base of every message: ``class Request(Message, tag="request"): timestamp: int``.
 
     Frozen, so that a message in flight is a value: two runtimes may keep it, hash it and send it again. Not a
@@ -53,6 +53,6 @@ class Codec(Generic[M]):
     def decode(self, data: bytes) -> M:
         try:
             message: M = self._decode(data)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise DamagedData(f"these {len(data)} bytes are none of {self._names}: {error}") from error
         return message

@@ -113,28 +113,26 @@ class TokenRises(Monitor):
 @dataclass(slots=True)
 class EveryoneServed(Monitor):
     """At the end of a run that was let finish, nobody who can still run is left waiting: no deadlock (V1), no
-    starvation (V2)."""
+    starvation (V2): that is when others entered while the one that waits longest did."""
 
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.ACQUIRE, Kind.REFUSE, Kind.CRASH}) | _ENTER | _LEAVE
-    waiting: frozenset[int] = frozenset()
-    entries_since: int = 0
-    """Entries of others since the longest waiting process asked."""
+    entries: int = 0
+    waiting: tuple[tuple[int, int], ...] = ()
+    """(who, how many entries there had been when it asked), longest waiting first."""
 
     def observe(self, event: Event) -> str | None:
         if event.kind is Kind.ACQUIRE:
-            self.waiting |= {event.node}
+            self.waiting = (*self.waiting, (event.node, self.entries))
         else:
-            self.waiting -= {event.node}
-            self.entries_since += event.kind is Kind.GRANT
-        if not self.waiting:
-            self.entries_since = 0
+            self.waiting = tuple(each for each in self.waiting if each[0] != event.node)
+            self.entries += event.kind is Kind.GRANT
         return None
 
     def finish(self) -> str | None:
         if not self.waiting:
             return None
-        names = ", ".join(f"p{node}" for node in sorted(self.waiting))
-        how = "starvation" if self.entries_since else "deadlock"
+        names = ", ".join(f"p{node}" for node, _ in sorted(self.waiting))
+        how = "starvation" if self.entries > self.waiting[0][1] else "deadlock"
         return f"{how}: {names} asked and never entered"
 
 

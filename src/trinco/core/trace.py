@@ -19,6 +19,7 @@ from trinco.core.instant import Instant
 from trinco.core.snapshot import field_names, set_fields
 
 FORMAT = "trinco-trace-1"
+MOST_NODES = 1_000_000
 _UNSEEN = object()
 
 
@@ -36,6 +37,8 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     """False where the run was cut off: whoever still waits then proves nothing."""
     within_claims: bool = True
     """False where faults beyond the protocol's claims were let loose."""
+    byzantine: tuple[int, ...] = ()
+    """Who lies: what those believe proves nothing."""
 
 
 class Record(NamedTuple):
@@ -95,6 +98,10 @@ class Recording:
             if old != new
         }
 
+    def finish(self, finished: bool) -> None:
+        """Say in the header whether the run was let end by itself."""
+        self.header = msgspec.structs.replace(self.header, finished=finished)
+
     def lines(self) -> Iterator[bytes]:
         return lines(self.header, self.events())
 
@@ -119,11 +126,36 @@ def _encodable(value: Any) -> Any:
     raise NotImplementedError(f"a trace cannot hold {value!r}")
 
 
+_encode = msgspec.json.Encoder(enc_hook=_encodable, order="deterministic").encode
+
+
 def lines(header: Header, events: Iterable[Event]) -> Iterator[bytes]:
-    encode = msgspec.json.Encoder(enc_hook=_encodable, order="deterministic").encode
-    yield encode(header) + b"\n"
+    yield _encode(header) + b"\n"
     for event in events:
-        yield encode(event) + b"\n"
+        yield _line(event) + b"\n"
+
+
+def _line(event: Event) -> bytes:
+    try:
+        return _encode(event)
+    except TypeError:  # a set whose members have no order of their own
+        plain = msgspec.structs.replace(event, message=_in_order(event.message), state=_in_order(event.state))
+        return _encode(plain)
+
+
+def _in_order(value: Any) -> Any:
+    """The same value with every set as a list, ordered by how its members are written."""
+    if isinstance(value, frozenset | set):
+        return sorted(map(_in_order, value), key=_encode)
+    if isinstance(value, tuple | list):
+        return [_in_order(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _in_order(each) for name, each in value.items()}
+    if isinstance(value, msgspec.Struct):
+        tag = value.__struct_config__.tag
+        fields = {name: _in_order(getattr(value, name)) for name in value.__struct_fields__}
+        return fields if tag is None else {"type": tag, **fields}
+    return value
 
 
 def read(path: Path) -> tuple[Header, list[Event]]:
@@ -143,7 +175,7 @@ def read(path: Path) -> tuple[Header, list[Event]]:
         try:
             event = decode(line)
             _check(event, counts)
-        except (msgspec.MsgspecError, UnicodeDecodeError, DamagedData) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, DamagedData) as error:
             raise DamagedData(f"{path}: line {number} is damaged: {error}") from error
         events.append(event)
     return header, events
@@ -152,10 +184,12 @@ def read(path: Path) -> tuple[Header, list[Event]]:
 def _header(path: Path, line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=Header)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedData(f"{path}: line 1 is not the header of a trace: {error}") from error
-    if header.format != FORMAT or header.n < 1:
+    if header.format != FORMAT:
         raise DamagedData(f"{path}: line 1 says format '{header.format}'; this version reads '{FORMAT}'")
+    if not 1 <= header.n <= MOST_NODES:
+        raise DamagedData(f"{path}: line 1 says there are {header.n} nodes; a trace has 1 to {MOST_NODES:,}")
     return header
 
 
@@ -170,5 +204,6 @@ def _check(event: Event, counts: list[int]) -> None:
         )
     if event.cause is not None:
         node, count = event.cause
-        if not (0 <= node < len(counts) and 0 < count <= counts[node]):
+        happened = 0 <= node < len(counts) and 0 < count <= counts[node]
+        if not happened or (node, count) == (event.node, counts[event.node]):
             raise DamagedData(f"its cause, event {count} of p{node}, has not happened yet")

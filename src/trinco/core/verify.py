@@ -22,15 +22,18 @@ class Findings:
 def verify(header: Header, events: Sequence[Event], claims: Claims | None) -> Findings:
     """``claims`` of the protocol, if it is one we know: without them only what holds for every protocol is watched."""
     monitors = _monitors(header, claims)
-    found = watch(monitors, events)
+    honest = [event for event in events if event.node not in header.byzantine]
+    found = watch(monitors, honest)
     complaint, at = (found[1], found[0].at) if found else (None, None)
     if complaint is None and header.finished:
         complaint = next(filter(None, (monitor.finish() for monitor in monitors)), None)
     if complaint is None and claims and header.finished and _is_undisturbed(header, events):
-        complaint = beyond_claim(messages_per_entry(events), claims, n=header.n, k=header.k)
+        costs = messages_per_entry(events)
+        if costs:
+            complaint = beyond_claim(sum(costs) / len(costs), max(costs), claims, n=header.n, k=header.k)
     if complaint is not None and at is None:
         at = events[-1].at if events else 0.0
-    entries = sum(event.kind is Kind.GRANT for event in events)
+    entries = sum(event.kind is Kind.GRANT for event in honest)
     return Findings(len(events), entries, tuple(type(each).__name__ for each in monitors), complaint, at)
 
 
@@ -42,4 +45,4 @@ def _monitors(header: Header, claims: Claims | None) -> list[Monitor]:
 
 def _is_undisturbed(header: Header, events: Sequence[Event]) -> bool:
     disturbances = (Kind.DROP, Kind.CRASH, Kind.PAUSE)
-    return header.within_claims and not any(event.kind in disturbances for event in events)
+    return header.within_claims and not header.byzantine and not any(event.kind in disturbances for event in events)

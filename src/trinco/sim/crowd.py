@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from trinco.core.context import Phase
 from trinco.core.event import Kind
 from trinco.core.node import Process
+from trinco.sim.faults import Restart
 from trinco.sim.host import Host
 from trinco.sim.workload import Workload
 
@@ -18,18 +19,24 @@ class Crowd:
         self._sim = sim
         self.rng = rng
         self.processes = tuple(host.me for host in sim.hosts if isinstance(host.node, Process) and host.honest)
-        self._unserved = 0
-        """Requests that were put in and are not over."""
+        self._unserved = sum(isinstance(fault, Restart) for fault in sim.faults)
+        """Requests that were put in and are not over, and nodes that are to come back and may put in more."""
+        self._coming = dict.fromkeys(self.processes, 0)
+        """Per process: requests whose time has not come."""
         self._backlog: dict[int, list[float]] = {node: [] for node in self.processes}
         self._holds: dict[int, float] = {}
         self._source = workload.start(self)
+        if not self._unserved:
+            sim.kernel.schedule(0.0, lambda _a, _b, _c: sim.kernel.stop())
 
     def ask(self, node: int, at: float, hold: float) -> None:
         self._unserved += 1
+        self._coming[node] += 1
         self._sim.kernel.schedule(at, self._turn, node, hold)
 
     def _turn(self, node: int, hold: float, _c: Any) -> None:
         host = self._sim.hosts[node]
+        self._coming[node] -= 1
         if not host.alive:
             self._over(node)
         elif host.phase is not Phase.IDLE or node in self._holds:
@@ -48,7 +55,7 @@ class Crowd:
             self._sim.kernel.schedule(self._sim.kernel.now, self._idle_again, node)
         elif kind is Kind.CRASH:
             self._drop_backlog(node)
-        elif kind is Kind.RESTART and node in self._backlog:
+        elif kind is Kind.RESTART and self._coming.get(node) == 0:
             self._source.left(self, node, self._sim.kernel.now)
 
     def _leave(self, node: int, term: int, _c: Any) -> None:
@@ -61,13 +68,21 @@ class Crowd:
         if not self._sim.hosts[node].alive:
             self._drop_backlog(node)
         elif self._backlog[node]:
+            self._coming[node] += 1
             self._sim.kernel.schedule(self._sim.kernel.now, self._turn, node, self._backlog[node].pop(0))
         self._over(node)
 
     def _over(self, node: int) -> None:
-        self._unserved -= 1
         if self._sim.hosts[node].alive:
             self._source.left(self, node, self._sim.kernel.now)
+        self._one_less()
+
+    def came_back(self) -> None:
+        """A node that was to be restarted was."""
+        self._one_less()
+
+    def _one_less(self) -> None:
+        self._unserved -= 1
         if not self._unserved:
             self._sim.kernel.stop()
 

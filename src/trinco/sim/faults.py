@@ -47,7 +47,8 @@ class Slow:
 
 @dataclass(frozen=True)
 class Drift:
-    """The node's clock runs at ``rate`` (1.0001 is 100 ppm fast) and starts at ``offset``."""
+    """From ``at`` on the node's clock runs at ``rate`` (1.0001 is 100 ppm fast); it jumps by ``offset`` at that moment.
+    What was timed before then keeps its time."""
 
     node: int
     rate: float = 1.0
@@ -71,7 +72,8 @@ Fault: TypeAlias = Crash | Restart | Pause | Slow | Drift | Partition
 
 @dataclass(frozen=True)
 class Chaos:
-    """Faults at random: so many of each, somewhere between 0 and ``within``."""
+    """Faults at random: so many of each, somewhere between 0 and ``within``. A node that is to come back crashes at
+    once; one that is not may do so in the middle of a multi-send."""
 
     crashes: int = 0
     restarts: bool = False
@@ -80,16 +82,22 @@ class Chaos:
     within: float = 50.0
     lasts: float = 5.0
 
+    def __post_init__(self) -> None:
+        for name in ("crashes", "pauses", "partitions", "within", "lasts"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"chaos: {name} cannot be negative")
+
     def draw(self, rng: random.Random, n: int) -> tuple[Fault, ...]:
         faults: list[Fault] = []
         for node in rng.sample(range(n), min(self.crashes, n)):
             at = self.within * rng.random()
-            faults.append(Crash(node, at, after_sends=rng.randrange(n) or None))
+            in_multi_send = not self.restarts and rng.randrange(n)
+            faults.append(Crash(node, at, after_sends=in_multi_send or None))
             if self.restarts:
                 faults.append(Restart(node, at + self.lasts))
         for _ in range(self.pauses):
             faults.append(Pause(rng.randrange(n), self.within * rng.random(), self.lasts))
-        for _ in range(self.partitions):
+        for _ in range(self.partitions if n > 1 else 0):
             cut = rng.randrange(1, n)
             order = rng.sample(range(n), n)
             at = self.within * rng.random()
@@ -103,7 +111,8 @@ def validate(faults: Sequence[Fault], n: int) -> None:
         strangers = [node for node in members if not 0 <= node < n]
         if strangers:
             raise UsageError(f"{fault}: there is no node {strangers[0]}; the nodes are 0 to {n - 1}")
-        negative = [name for name in ("at", "lasts", "factor", "rate") if getattr(fault, name, 0.0) < 0]
+        numbers = ("at", "lasts", "factor", "rate", "after_sends")
+        negative = [name for name in numbers if (getattr(fault, name, None) or 0) < 0]
         if negative:
             raise UsageError(f"{fault}: {negative[0]} cannot be negative")
         if isinstance(fault, Drift) and fault.rate == 0:

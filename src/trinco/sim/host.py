@@ -37,11 +37,12 @@ class Host(Context):
         "_timers",
         "_wires",
         "alive",
+        "dies_after",
         "guarded",
         "honest",
         "me",
         "node",
-        "paused",
+        "pauses",
         "phase",
         "sends_left",
         "sent",
@@ -67,7 +68,8 @@ class Host(Context):
         self.up = True
         """Alive and not paused: ready to handle what comes in."""
         self.alive = True
-        self.paused = False
+        self.pauses = 0
+        """How many pauses it is in: they may overlap."""
         self.stored: Any = None
         self.step: int | None = None
         """Where the step that is going on stands in the trace."""
@@ -75,8 +77,10 @@ class Host(Context):
         """Counts grants, so that an expiry knows whether it is still meant."""
         self.guarded = not honest
         """Whether a step may end in death or in forgery, and must be looked at closely."""
-        self.sends_left: int | None = None
-        """How many sends are left before this node dies, if it is to die in a multi-send."""
+        self.dies_after: int | None = None
+        """In the first step that sends more than so many messages, if it is to die in a multi-send."""
+        self.sends_left = 0
+        """How many of them are left in this step."""
         self.sent: defaultdict[type, int] = defaultdict(int)
 
     # Events that come in
@@ -106,6 +110,8 @@ class Host(Context):
             self._not_up(self.call, name, None, None)
             return
         kind = _INPUTS.get(name, Kind.INPUT)
+        if kind is Kind.RELEASE and self.phase is not Phase.INSIDE:
+            return  # it was lost while the node was paused
         if kind is Kind.ACQUIRE:
             self.phase = Phase.WAITING
         if kind is Kind.RELEASE:
@@ -146,17 +152,16 @@ class Host(Context):
 
     def _guarded(self, handler: Callable[..., None], message: Message | None, arguments: tuple[Any, ...]) -> None:
         """A step that may end in death, or in which a liar might try to forge."""
-        if self.honest:
-            try:
-                handler(self, *arguments)
-            except Died:
-                self.crash()
-            return
-        before = snapshot.take(self.node)
+        if self.dies_after is not None:
+            self.sends_left = self.dies_after
+        known = () if self.honest else (snapshot.take(self.node), self.stored, message, *arguments)
         sent_before = len(self._sim.liars_sent)
-        handler(self, *arguments)
-        sent = self._sim.liars_sent[sent_before:]
-        forbid_forgery(self.me, (before, self.stored, message), (self.node, sent))
+        try:
+            handler(self, *arguments)
+        except Died:
+            self.crash()
+        if not self.honest:
+            forbid_forgery(self.me, known, (self.node, self.stored, self._sim.liars_sent[sent_before:]))
 
     # Effects that go out
 
@@ -199,16 +204,16 @@ class Host(Context):
         self.sent[message.__class__] += len(receivers)
 
     def _before_send(self, message: Message) -> None:
-        if not self.honest:
-            self._sim.liars_sent.append(message)
-        if self.sends_left is not None:
+        if self.dies_after is not None:
             if not self.sends_left:
                 raise Died
             self.sends_left -= 1
+        if not self.honest:
+            self._sim.liars_sent.append(message)
 
     def set_timer(self, name: str, delay: float) -> None:
         number = self._timers[name] = next(self._sim.timer_numbers)
-        self._kernel.schedule(self._kernel.now + delay / self._rate, self.fire, name, number)
+        self._kernel.schedule(self._kernel.now + max(delay, 0.0) / self._rate, self.fire, name, number)
 
     def cancel_timer(self, name: str) -> None:
         self._timers.pop(name, None)
@@ -228,7 +233,7 @@ class Host(Context):
         self._effect(Kind.GRANT, token=token)
         if until is not None:
             at = (until.at - self._offset) / self._rate
-            self._kernel.schedule(at, self._expire, self.term)
+            self._kernel.schedule(max(at, self._kernel.now), self._expire, self.term)
 
     def refuse(self, reason: str) -> None:
         self.phase = Phase.IDLE
@@ -257,8 +262,9 @@ class Host(Context):
     def crash(self, _a: Any = None, _b: Any = None, _c: Any = None) -> None:
         if not self.alive:
             return
-        self.alive = self.up = self.paused = False
-        self.sends_left = None
+        self.alive = self.up = False
+        self.pauses = 0
+        self.dies_after = None
         self.guarded = not self.honest
         self.phase = Phase.IDLE
         self.term += 1
@@ -269,10 +275,10 @@ class Host(Context):
 
     def crash_after_sends(self, sends: int, _b: Any, _c: Any) -> None:
         if self.alive:
-            self.sends_left = sends
+            self.dies_after = sends
             self.guarded = True
 
-    def restart(self, _a: Any, _b: Any, _c: Any) -> None:
+    def restart(self) -> None:
         if self.alive:
             return
         self.alive = self.up = True
@@ -281,30 +287,35 @@ class Host(Context):
         self._run(Kind.RESTART, None, None, None, None, self.node.on_restart, self.stored)
 
     def pause(self, _a: Any, _b: Any, _c: Any) -> None:
-        if self.alive and not self.paused:
-            self.paused, self.up = True, False
+        if not self.alive:
+            return
+        self.pauses += 1
+        if self.pauses == 1:
+            self.up = False
             self.step = None
             self._effect(Kind.PAUSE)
 
     def resume(self, _a: Any, _b: Any, _c: Any) -> None:
-        if not self.paused:
+        if not self.pauses:
             return
-        self.paused, self.up = False, True
+        self.pauses -= 1
+        if self.pauses:
+            return
+        self.up = True
         self.step = None
         self._effect(Kind.RESUME)
         held, self._held = self._held, []
         for call, a, b, c in held:
             call(a, b, c)
 
-    def drift(self, rate: float, offset: float, _c: Any) -> None:
-        """Change the clock's speed; it does not jump, except by an offset given at the start."""
-        now = self._kernel.now
-        self._offset += (self._rate - rate) * now + (offset if now == 0 else 0.0)
+    def drift(self, rate: float, offset: float, _c: Any = None) -> None:
+        """Change the clock's speed from now on, and let it jump."""
+        self._offset += (self._rate - rate) * self._kernel.now + offset
         self._rate = rate
 
     def _not_up(self, call: Callable[[Any, Any, Any], None], a: Any, b: Any, c: Any) -> None:
         """Keep what comes in during a pause; what comes to a dead node is gone."""
-        if self.paused:
+        if self.pauses:
             self._held.append((call, a, b, c))
         elif self._records is not None and call == self.receive:
             now = self._kernel.now

@@ -2,8 +2,8 @@
 
 An appointment is ``(call, a, b, c)``: when its time comes ``call(a, b, c)`` is made. All appointments of one moment
 stand in one list, in the order they were made, and only the moments themselves are in a heap: when a process tells
-forty-nine others, that is one entry in the heap and forty-nine appends. Whatever is arranged for the present moment is
-appended to the list that is being gone through, and its turn comes.
+forty-nine others, that is one entry in the heap and forty-nine appends. Whatever is arranged for the present moment
+makes it come once more.
 """
 
 import gc
@@ -16,12 +16,14 @@ Appointment: TypeAlias = tuple[Call, Any, Any, Any]
 
 
 class Kernel:
-    __slots__ = ("_times", "moments", "now", "out_of_bounds")
+    __slots__ = ("_present", "_stopped", "_times", "moments", "now", "out_of_bounds")
 
     def __init__(self) -> None:
         self._times: list[float] = []
+        self._present: list[Appointment] = []
+        self._stopped = False
         self.moments: dict[float, list[Appointment]] = {}
-        """The appointments of each moment to come, and of the present one."""
+        """The appointments of each moment to come."""
         self.now = 0.0
         self.out_of_bounds = False
         """Whether a bound ended the run, and not the run itself."""
@@ -44,10 +46,9 @@ class Kernel:
             heappush(self._times, at)
 
     def stop(self) -> None:
-        """Keep no further appointment."""
-        self._times.clear()
-        for moment in self.moments.values():
-            moment.clear()
+        """Keep no further appointment, not even those that are still to be made."""
+        self._stopped = True
+        self._present.clear()
 
     def run(self, until: float, max_events: int) -> None:
         """Keep appointments until there are none left, or a bound is passed (seen at the end of a moment).
@@ -59,14 +60,13 @@ class Kernel:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while times and events < max_events:
-                if times[0] > until:
-                    break
+            while times and events < max_events and times[0] <= until and not self._stopped:
                 self.now = now = heappop(times)
-                for call, a, b, c in moments[now]:
+                self._present = present = moments.pop(now)
+                for call, a, b, c in present:
                     call(a, b, c)
-                events += len(moments.pop(now))
-            self.out_of_bounds = bool(times)
+                events += len(present)
+            self.out_of_bounds = bool(times) and not self._stopped
         finally:
             if collecting:
                 gc.enable()

@@ -3,6 +3,8 @@
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
+from typing import Any
 
 from trinco.core.errors import UsageError
 from trinco.sim.laws import Constant, Law
@@ -36,44 +38,51 @@ class Links:
         return self.delay.value if plain and isinstance(self.delay, Constant) else None
 
 
+@dataclass(frozen=True)
+class Parting:
+    """While it lasts, nodes on different islands do not reach each other."""
+
+    islands: Mapping[int, int]
+    until: float
+    drops: bool
+
+    def parts(self, source: int, to: int, now: float) -> bool:
+        return now < self.until and self.islands[source] != self.islands[to]
+
+
 class Wires:
     """The links of one run: draws delays, keeps channels in order, holds back what a partition cuts off."""
 
-    def __init__(self, links: Links, rng: random.Random) -> None:
+    def __init__(self, links: Links, rng: random.Random, steady: bool = False) -> None:
+        """``steady``: no fault will ever change how long a message takes."""
         self._links = links
         self._rng = rng
         self._busy_until: dict[tuple[int, int], float] = {}
-        self._slowness: dict[int, float] = {}
-        self._islands: dict[int, int] = {}
-        self._parted_until = 0.0
-        self._parting_drops = False
-        self.steady_delay = links.constant_delay
-        """The delay of every message, as long as nothing about the network can change it."""
+        self._slowness: dict[int, list[float]] = {}
+        self._partings: list[Parting] = []
+        self.steady_delay = links.constant_delay if steady else None
+        """The delay of every message of the run, where that is known."""
 
-    def slow_down(self, node: int, factor: float) -> None:
-        """All messages to and from the node take so many times as long."""
-        self._slowness[node] = factor
-        self.steady_delay = None
+    def slow_down(self, node: int, factor: float, _c: Any = None) -> None:
+        """All messages to and from the node take so many times as long, on top of what slows it down already."""
+        self._slowness.setdefault(node, []).append(factor)
 
-    def part(self, islands: dict[int, int], until: float, drops: bool) -> None:
-        """Until then, nodes on different islands do not reach each other."""
-        self._islands, self._parted_until, self._parting_drops = islands, until, drops
-        self.steady_delay = None
+    def recover(self, node: int, factor: float, _c: Any = None) -> None:
+        self._slowness[node].remove(factor)
+
+    def part(self, parting: Parting) -> None:
+        self._partings.append(parting)
 
     def arrivals(self, source: int, to: int, now: float) -> tuple[float, ...]:
         """When a message sent now arrives: usually once, never if it is lost, twice if it is duplicated."""
         links, rng = self._links, self._rng
-        if (links.loss and rng.random() < links.loss) or self._is_cut_off(source, to, now):
+        if links.loss and rng.random() < links.loss:
+            return ()
+        if self._partings and any(each.drops and each.parts(source, to, now) for each in self._partings):
             return ()
         if links.duplication and rng.random() < links.duplication:
             return self._arrival(source, to, now), self._arrival(source, to, now)
         return (self._arrival(source, to, now),)
-
-    def _are_parted(self, source: int, to: int, now: float) -> bool:
-        return now < self._parted_until and self._islands[source] != self._islands[to]
-
-    def _is_cut_off(self, source: int, to: int, now: float) -> bool:
-        return self._parting_drops and self._are_parted(source, to, now)
 
     def _arrival(self, source: int, to: int, now: float) -> float:
         links, rng = self._links, self._rng
@@ -82,9 +91,9 @@ class Wires:
         if links.reordering and rng.random() < links.reordering:
             at += law.draw(rng)
         if self._slowness:
-            at = now + (at - now) * self._slowness.get(source, 1.0) * self._slowness.get(to, 1.0)
-        if self._are_parted(source, to, now):
-            at += self._parted_until - now
+            at = now + (at - now) * prod(self._slowness.get(source, ())) * prod(self._slowness.get(to, ()))
+        if self._partings:
+            at += max((each.until - now for each in self._partings if each.parts(source, to, now)), default=0.0)
         if links.ordered:
             channel = (source, to)
             at = max(at, self._busy_until.get(channel, 0.0))

@@ -121,7 +121,8 @@ def _waiting(history: Sequence[tuple[float, int, Kind]]) -> tuple[list[float], i
             entries += 1
         elif kind in (Kind.REFUSE, Kind.CRASH):
             asked.pop(node, None)
-    return waits, worst
+    still_waiting = (entries - before for _, before in asked.values())
+    return waits, max(worst, *still_waiting, 0)
 
 
 def _synchronisation(history: Sequence[tuple[float, int, Kind]]) -> list[float]:
@@ -137,6 +138,7 @@ def _synchronisation(history: Sequence[tuple[float, int, Kind]]) -> list[float]:
             del waiting[bisect_left(waiting, since.pop(node))]
             if kind is Kind.GRANT and left_at is not None:
                 delays.append(at - left_at)
+            if kind is Kind.GRANT or not waiting:
                 left_at = None
         if kind in (Kind.RELEASE, Kind.LOST):
             left_at = at if waiting else None

@@ -7,7 +7,7 @@ from trinco.core.claims import Claims, Network
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.node import Node
 from trinco.sim import faults as faults_module
-from trinco.sim.faults import Chaos, Crash, Drift, Fault, Partition
+from trinco.sim.faults import Chaos, Crash, Fault, Partition
 from trinco.sim.links import Links
 from trinco.sim.workload import Closed, Workload
 
@@ -41,6 +41,8 @@ class Scenario:
             raise UsageError(f"n must be at least 1, not {self.n}")
         if self.until <= 0 or self.max_events < 1:
             raise UsageError("a run needs some time and some events")
+        if self.patience is not None and not self.patience > 0:
+            raise UsageError(f"patience must be above 0, not {self.patience:g}")
         faults_module.validate(self.faults, self.n)
         strangers = [node for node in self.byzantine if not 0 <= node < self.n]
         if strangers:
@@ -66,8 +68,6 @@ class Scenario:
         liars = self.claims.byzantine.high(**self.values)
         if len(self.byzantine) > liars:
             return f"{len(self.byzantine)} Byzantine node{'s' * (len(self.byzantine) > 1)} (claimed: {liars:g})"
-        if any(isinstance(fault, Drift) for fault in self.faults) and not self.claims.timed:
-            return None
         return self._beyond_network()
 
     def _beyond_network(self) -> str | None:

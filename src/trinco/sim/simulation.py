@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from trinco.core import cost, snapshot
+from trinco.core.context import Phase
 from trinco.core.event import Event, Kind
 from trinco.core.message import Message
 from trinco.core.monitor import Monitor, claimed
@@ -16,7 +17,7 @@ from trinco.sim.crowd import Crowd
 from trinco.sim.faults import Crash, Drift, Fault, Partition, Pause, Restart, Slow
 from trinco.sim.host import Host, QuietHost
 from trinco.sim.kernel import Kernel
-from trinco.sim.links import Wires
+from trinco.sim.links import Parting, Wires
 from trinco.sim.metrics import Metrics, measure
 from trinco.sim.scenario import Scenario
 
@@ -58,10 +59,11 @@ class Simulation:
         self.scenario = scenario
         self.kernel = Kernel()
         self.chance = _generator(scenario, "choices")
-        self.wires = Wires(scenario.links, _generator(scenario, "network"))
         self.faults = scenario.faults
         if scenario.chaos:
             self.faults += scenario.chaos.draw(_generator(scenario, "faults"), scenario.n)
+        steady = not any(isinstance(fault, Slow | Partition) for fault in self.faults)
+        self.wires = Wires(scenario.links, _generator(scenario, "network"), steady)
         nodes = [self.fresh_node(me) for me in range(scenario.n)]
         self.recording = Recording(self._header(nodes), [type(node) for node in nodes]) if scenario.trace else None
         self.monitors: list[Monitor] = claimed(scenario.claims, **scenario.values)
@@ -71,15 +73,15 @@ class Simulation:
         self.timer_numbers = count()
         self.hosts = self._make_hosts(nodes)
         self.receive = [host.receive for host in self.hosts]
-        self.crowd = Crowd(self, scenario.workload, _generator(scenario, "workload"))
-        for fault in self.faults:
+        for fault in self.faults:  # before anybody asks: at the same moment, faults come first
             self._schedule_fault(fault)
+        self.crowd = Crowd(self, scenario.workload, _generator(scenario, "workload"))
 
     def fresh_node(self, me: int) -> Node:
         """A node as it is before it starts: honest, or a liar with the same fields."""
         node = self.scenario.build(self.scenario.n)[me]
         liar = self.scenario.byzantine.get(me)
-        return liar(*snapshot.fields_of(node)) if liar else node
+        return snapshot.restore((liar, *snapshot.fields_of(node))) if liar else node
 
     def _header(self, nodes: list[Node]) -> Header:
         scenario = self.scenario
@@ -91,6 +93,7 @@ class Simulation:
             roles=tuple(type(node).__name__ for node in nodes),
             seed=scenario.seed,
             within_claims=scenario.beyond() is None,
+            byzantine=tuple(sorted(scenario.byzantine)),
         )
 
     def _make_hosts(self, nodes: list[Node]) -> list[Host]:
@@ -111,34 +114,40 @@ class Simulation:
             case Crash(node, at, after_sends):
                 schedule(at, self.hosts[node].crash_after_sends, after_sends)
             case Restart(node, at):
-                schedule(at, self.hosts[node].restart)
+                schedule(at, self._restart, node)
             case Pause(node, at, lasts):
                 schedule(at, self.hosts[node].pause)
                 schedule(at + lasts, self.hosts[node].resume)
             case Slow(node, at, lasts, factor):
-                schedule(at, self._set_slowness, node, factor)
-                schedule(at + lasts, self._set_slowness, node, 1.0)
+                schedule(at, self.wires.slow_down, node, factor)
+                schedule(at + lasts, self.wires.recover, node, factor)
+            case Drift(node, rate, offset, 0.0):
+                self.hosts[node].drift(rate, offset)
             case Drift(node, rate, offset, at):
                 schedule(at, self.hosts[node].drift, rate, offset)
             case Partition(_, at):
                 schedule(at, self._part, fault)
 
-    def _set_slowness(self, node: int, factor: float, _c: Any) -> None:
-        self.wires.slow_down(node, factor)
+    def _restart(self, node: int, _b: Any, _c: Any) -> None:
+        self.hosts[node].restart()
+        self.crowd.came_back()
 
     def _part(self, fault: Partition, _b: Any, _c: Any) -> None:
         alone = range(len(fault.groups), len(fault.groups) + self.scenario.n)
         islands = dict(enumerate(alone))
         islands |= {node: island for island, group in enumerate(fault.groups) for node in group}
-        self.wires.part(islands, self.kernel.now + fault.lasts, fault.drops)
+        self.wires.part(Parting(islands, self.kernel.now + fault.lasts, fault.drops))
 
     def run(self) -> None:
         for host in self.hosts:
             host.start()
         if self.violation is None:
             self.kernel.run(self.scenario.until, self.scenario.max_events)
-        if self.violation is None and not self.kernel.out_of_bounds:
+        ended_by_itself = self.violation is None and not self.kernel.out_of_bounds
+        if ended_by_itself:
             self._finish()
+        if self.recording:
+            self.recording.finish(ended_by_itself)
 
     def observe(self, host: Host, kind: Kind, token: Any = None) -> None:
         """Called for everything that changes where a process stands. What liars believe is nobody's concern."""
@@ -153,6 +162,13 @@ class Simulation:
                 if complaint:
                     self._violated(type(monitor).__name__, complaint)
         self.crowd.seen(host, kind)
+        if kind is Kind.ACQUIRE and self.scenario.patience is not None:
+            self.kernel.schedule(now + self.scenario.patience, self._lose_patience, host, len(self.history))
+
+    def _lose_patience(self, host: Host, since: int, _c: Any) -> None:
+        """Somebody asked so long ago; if nothing has happened to it since, it waits too long."""
+        if host.phase is Phase.WAITING and all(node != host.me for _, node, _ in self.history[since:]):
+            self._violated("Patience", f"p{host.me} has waited for {self.scenario.patience:g}, and still does")
 
     def _violated(self, name: str, complaint: str) -> None:
         if self.violation is None:
@@ -168,10 +184,16 @@ class Simulation:
     def result(self, seconds: float) -> Result:
         metrics = measure(self)
         if self.violation is None and not self.kernel.out_of_bounds and self._is_undisturbed():
-            excess = cost.beyond_claim(metrics.costs, self.scenario.claims, **self.scenario.values)
+            excess = self._excess(metrics)
             if excess:
                 self._violated("MessagesPerEntry", excess)
         return Result(self.scenario, self.violation, not self.kernel.out_of_bounds, metrics, self.recording, seconds)
+
+    def _excess(self, metrics: Metrics) -> str | None:
+        if metrics.messages_per_entry is None:
+            return None
+        worst = metrics.worst_messages_per_entry
+        return cost.beyond_claim(metrics.messages_per_entry, worst, self.scenario.claims, **self.scenario.values)
 
     def _is_undisturbed(self) -> bool:
         """Claims about cost are made for runs in which nothing goes wrong."""

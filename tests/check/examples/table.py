@@ -1,7 +1,7 @@
 """A protocol without a meaning: what a node does in each mood, on each event, is looked up in a table."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from trinco.core.context import WAITING, Context
 from trinco.core.message import Message
@@ -10,8 +10,19 @@ from trinco.core.node import Process
 Reaction: TypeAlias = tuple[int, tuple[tuple[int, int], ...], bool]
 """The next mood; (to, colour) for each ball that is thrown; whether to enter, if it waits."""
 
-Table: TypeAlias = tuple[tuple[str | int, int, tuple[Reaction, ...]], ...]
-"""(event, mood, alternatives): an event is an input's name, or the colour of the ball that came."""
+
+class Table:
+    """(event, mood) -> alternatives: an event is an input's name, or the colour of the ball that came."""
+
+    def __init__(self, rows: dict[tuple[str | int, int], tuple[Reaction, ...]]) -> None:
+        self.rows = rows
+
+    def __deepcopy__(self, memo: Any) -> "Table":
+        """A table never changes, so a copy of a node may share it."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"Table({self.rows!r})"
 
 
 class Ball(Message, tag="ball"):
@@ -37,7 +48,7 @@ class TableDriven(Process):
         self._react(ctx, message.colour)
 
     def _react(self, ctx: Context, event: str | int) -> None:
-        alternatives = {(what, mood): reactions for what, mood, reactions in self.table}.get((event, self.mood))
+        alternatives = self.table.rows.get((event, self.mood))
         if not alternatives:
             return
         chosen = ctx.choose(len(alternatives)) if len(alternatives) > 1 else 0

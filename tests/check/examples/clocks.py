@@ -1,0 +1,56 @@
+"""Clocks read in other ways: strictly, and through a value that holds the instant."""
+
+from dataclasses import dataclass
+
+from trinco.core.context import Context
+from trinco.core.instant import Instant
+from trinco.core.node import Node, Process
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A plain value, as a store would keep it."""
+
+    owner: int
+    until: Instant
+
+
+@dataclass(slots=True)
+class Shelf(Node):
+    """Keeps an entry for two ticks, and notes when it is looked at after that."""
+
+    entry: Entry | None = None
+    found_expired: bool = False
+
+    def on_start(self, ctx: Context) -> None:
+        self.entry = Entry(owner=1, until=ctx.now() + 2)
+
+    def look(self, ctx: Context) -> None:
+        assert self.entry is not None
+        self.found_expired = self.entry.until <= ctx.now()
+
+
+@dataclass(slots=True)
+class Hourglass(Node):
+    """Notes when it is looked at strictly after its deadline."""
+
+    deadline: Instant | None = None
+    found_late: bool = False
+
+    def on_start(self, ctx: Context) -> None:
+        self.deadline = ctx.now() + 2
+
+    def look(self, ctx: Context) -> None:
+        assert self.deadline is not None
+        self.found_late = ctx.now() > self.deadline
+
+
+@dataclass(slots=True)
+class Holder(Process):
+    """Is inside for four ticks, counted down."""
+
+    def acquire(self, ctx: Context) -> None:
+        ctx.grant(until=ctx.now() + 4)
+
+    def release(self, ctx: Context) -> None:
+        """Leaves."""
