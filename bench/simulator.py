@@ -9,7 +9,6 @@ from typing import Any
 
 import measure
 import simpy_ricart_agrawala as yardstick
-
 from trinco.protocols.permission import ricart_agrawala
 from trinco.sim.faults import Pause
 from trinco.sim.laws import Uniform

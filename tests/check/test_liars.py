@@ -88,7 +88,7 @@ def test_a_liar_owes_no_answer_so_waiting_for_it_is_a_deadlock() -> None:
 
 
 def test_a_forged_signature_breaks_the_contract() -> None:
-    with pytest.raises(ContractBroken, match="p2 forged .*signer=0"):
+    with pytest.raises(ContractBroken, match=r"p2 forged .*signer=0"):
         check(with_liar(Forger()))
 
 

@@ -86,32 +86,14 @@ class Moves(NamedTuple):
     """Those the environment must know of."""
 
 
-class MovesOfCells(dict[int, Moves]):
-    """The moves of each cell, found out when first asked for."""
-
-    def __init__(self, cells: "Cells") -> None:
-        super().__init__()
-        self._cells = cells
-
-    def __missing__(self, cell: int) -> Moves:
-        moves = [move for move, _ in self._cells.labelled_moves(cell)]
-        plain = [(difference, arrivals) for difference, arrivals, news in moves if not news]
-        found = self[cell] = Moves(
-            silent=tuple(difference for difference, arrivals in plain if not arrivals),
-            telling_one=tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1),
-            telling_many=tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1),
-            with_news=tuple(move for move in moves if move[2]),
-        )
-        return found
-
-
 class Cells:
     def __init__(self, model: Model, handlers: Handlers) -> None:
         self.model = model
         self.handlers = handlers
         self.cells: list[Cell] = []
         self.weights: list[int] = []
-        self.moves = MovesOfCells(self)
+        self.moves: list[Moves | None] = []
+        """By cell; None until somebody asks ``find_moves``."""
         self._labelled: dict[int, tuple[tuple[Move, Label], ...]] = {}
         self.environment_shift = WIDTH * len(model.nodes)
         self.movers_shift = self.environment_shift + WIDTH
@@ -125,6 +107,7 @@ class Cells:
         self._ids: dict[Cell, int] = {}
         self.messages: list[Message] = []
         self._message_ids: dict[Message, int] = {}
+        self._deliveries: dict[tuple[int, int], Event] = {}
         self._arrivals: dict[tuple[int, Queue], Arrival] = {}
         kinds = {type(node) for node in model.nodes} if model.reductions else set()
         self._ignoring = frozenset(kind for kind in kinds if hasattr(kind, "ignores"))
@@ -138,6 +121,7 @@ class Cells:
             known = self._ids[cell] = len(self.cells)
             self.cells.append(cell)
             self.weights.append(self._weigh(known, cell, state))
+            self.moves.append(None)
         return known
 
     def _weigh(self, number: int, cell: Cell, state: Local) -> int:
@@ -160,6 +144,17 @@ class Cells:
         return bool(cell.inbox) or bool(state.timers) or state.phase is Phase.INSIDE
 
     # What may happen at a cell
+
+    def find_moves(self, number: int) -> Moves:
+        moves = [move for move, _ in self.labelled_moves(number)]
+        plain = [(difference, arrivals) for difference, arrivals, news in moves if not news]
+        found = self.moves[number] = Moves(
+            silent=tuple(difference for difference, arrivals in plain if not arrivals),
+            telling_one=tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1),
+            telling_many=tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1),
+            with_news=tuple(move for move in moves if move[2]),
+        )
+        return found
 
     def labelled_moves(self, number: int) -> tuple[tuple[Move, Label], ...]:
         """The moves of a cell with their labels. A liar has none of its own: others react to it in the same step, see
@@ -202,9 +197,16 @@ class Cells:
         if state.phase is Phase.INSIDE and isinstance(self.model.nodes[node], Process):
             yield Event("input", "release"), inbox
         for source, message, rest in self._deliverable(inbox):
-            yield Event("deliver", "", source, self.messages[message]), rest
+            yield self._delivery(source, message), rest
         for name in self.handlers.armed(state):
             yield Event("timer", name), inbox
+
+    def _delivery(self, source: int, message: int) -> Event:
+        key = (source, message)
+        known = self._deliveries.get(key)
+        if known is None:
+            known = self._deliveries[key] = Event("deliver", "", source, self.messages[message])
+        return known
 
     def _deliverable(self, inbox: Inbox) -> Iterator[tuple[int, int, Inbox]]:
         ordered = self.model.network is Network.FIFO

@@ -125,13 +125,14 @@ class Handlers:
         kinds = {type(node) for node in model.nodes} if model.reductions else set()
         self._settling = frozenset(kind for kind in kinds if hasattr(kind, "settle"))
         self._ids: dict[Local, int] = {}
-        self._outcomes: dict[tuple[int, int, Event], tuple[Outcome, ...]] = {}
+        self._outcomes: list[dict[tuple[int, Event], tuple[Outcome, ...]]] = []
 
     def intern(self, local: Local) -> int:
         known = self._ids.get(local)
         if known is None:
             known = self._ids[local] = len(self.locals)
             self.locals.append(local)
+            self._outcomes.append({})
         return known
 
     def first(self, me: int, node: Node) -> tuple[Outcome, ...]:
@@ -140,10 +141,11 @@ class Handlers:
         return self._branches(me, Local(snapshot.take(node), left=left), Event("start"))
 
     def outcomes(self, me: int, local: int, event: Event) -> tuple[Outcome, ...]:
-        key = (me, local, event)
-        known = self._outcomes.get(key)
+        of_state = self._outcomes[local]
+        key = (me, event)
+        known = of_state.get(key)
         if known is None:
-            known = self._outcomes[key] = self._branches(me, self.locals[local], event)
+            known = of_state[key] = self._branches(me, self.locals[local], event)
         return known
 
     def crashed(self, local: int) -> int:

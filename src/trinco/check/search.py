@@ -121,7 +121,7 @@ class Search:
 
     def successors(self, states: Iterable[int]) -> list[int]:
         """Where every step out of these states leads."""
-        moves, size = self.cells.moves, self.cells.size_in_bytes
+        moves, find_moves, size = self.cells.moves, self.cells.find_moves, self.cells.size_in_bytes
         unpack = self._unpack
         more = self.steps.more_than_moves if self.steps.has_more_than_moves else None
         reached: list[int] = []
@@ -129,7 +129,7 @@ class Search:
         for state in states:
             cells = unpack(state.to_bytes(size, "little"))
             for cell in cells:
-                silent, telling_one, telling_many, with_news = moves[cell]
+                silent, telling_one, telling_many, with_news = moves[cell] or find_moves(cell)
                 for difference in silent:
                     append(state + difference)
                 for difference, to, arrival in telling_one:

@@ -64,8 +64,7 @@ def take(node: Any) -> Snapshot:
 def restore(snapshot: Snapshot) -> Any:
     """A new node in exactly the state that was taken."""
     kind, *values = snapshot
-    return kind(*(restore(value) if _is_snapshot(value) else value for value in values))
-
-
-def _is_snapshot(value: Any) -> bool:
-    return value.__class__ is tuple and bool(value) and isinstance(value[0], type)
+    for position, value in enumerate(values):
+        if value.__class__ is tuple and value and isinstance(value[0], type):
+            values[position] = restore(value)
+    return kind(*values)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from trinco.check.model import Model
 from trinco.core.context import Context
 from trinco.core.message import Message
 from trinco.core.node import Node, Process
@@ -26,6 +27,11 @@ class LastComeFirstServed(Coordinator):
 
 def stack(clients: int) -> list[Node]:
     return [LastComeFirstServed(), *(Client(coordinator=0) for _ in range(clients))]
+
+
+def starving() -> Model:
+    """Two clients can overtake the third for ever."""
+    return Model(nodes=stack(3), inputs={"acquire": None})
 
 
 @dataclass(slots=True)

@@ -1,0 +1,182 @@
+"""A counterexample is a shortest run, a trace like any other, and a test that replays it."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.check.examples import lease, quoting
+from tests.check.examples.notaries import Notary, TwoFaced
+from tests.check.examples.notaries import system as notaries
+from tests.check.examples.waiting import starving
+from trinco.check.counterexample import Counterexample
+from trinco.check.model import Clocks, Model
+from trinco.check.replay import as_pytest, replay
+from trinco.check.run import check
+from trinco.check.view import View
+from trinco.core.event import Kind
+from trinco.core.trace import lines, read
+from trinco.core.verify import verify
+from trinco.lab.exhibits.catalogue import EXHIBITS, find
+
+
+def drifting() -> Model:
+    return Model(nodes=lease.system(ttl=4, margin=1), clocks=Clocks(drifting=frozenset({1, 2}), window=1))
+
+
+def late() -> Model:
+    return Model(nodes=lease.system(lease.CountsFromTheReturn), clocks=Clocks())
+
+
+def two_faced() -> Model:
+    return Model(nodes=notaries(Notary(), Notary(), TwoFaced()), byzantine=frozenset({2}))
+
+
+UNSAFE: dict[str, Callable[[], Model]] = {
+    **{exhibit.name: exhibit.model for exhibit in EXHIBITS if exhibit.breaks == "safety"},
+    "lease": late,
+    "drift": drifting,
+    "liar": two_faced,
+}
+STUCK = {exhibit.name: exhibit.model for exhibit in EXHIBITS if exhibit.breaks == "deadlock"}
+
+each_unsafe = pytest.mark.parametrize("make", UNSAFE.values(), ids=UNSAFE.keys())
+each_wrong = pytest.mark.parametrize("make", (UNSAFE | STUCK).values(), ids=(UNSAFE | STUCK).keys())
+
+
+def found_in(model: Model) -> Counterexample:
+    found = check(model, protocol="example").counterexample
+    assert found is not None
+    return found
+
+
+@each_wrong
+def test_a_script_replays_to_the_same_violation(make: Callable[[], Model]) -> None:
+    found = found_in(make())
+    assert replay(make(), found.script) == found.violation
+
+
+@each_wrong
+def test_no_beginning_of_the_run_is_a_violation_yet(make: Callable[[], Model]) -> None:
+    found = found_in(make())
+    assert all(replay(make(), found.script[:steps]) is None for steps in range(len(found.script)))
+
+
+@each_wrong
+def test_the_trace_is_the_same_when_it_was_written_and_read(make: Callable[[], Model], tmp_path: Path) -> None:
+    recording = found_in(make()).recording
+    path = tmp_path / "trace.ndjson"
+    recording.write(path)
+    header, events = read(path)
+    assert header == recording.header
+    assert b"".join(lines(header, events)) == path.read_bytes() == b"".join(recording.lines())
+
+
+@each_unsafe
+def test_monitors_over_the_trace_find_the_violation_that_the_checker_found(
+    make: Callable[[], Model], tmp_path: Path
+) -> None:
+    found = found_in(make())
+    path = tmp_path / "trace.ndjson"
+    found.recording.write(path)
+    findings = verify(*read(path), claims=None)
+    assert findings.violation == found.violation.text
+    assert findings.at == len(found.script)
+
+
+@each_wrong
+def test_every_message_in_the_trace_was_sent_before_it_was_received(make: Callable[[], Model]) -> None:
+    events = list(found_in(make()).recording.events())
+    position = {(event.node, event.clock[event.node]): event for event in events}
+    received = [event for event in events if event.kind is Kind.RECEIVE]
+    assert received
+    for event in received:
+        assert event.cause is not None
+        sent = position[event.cause]
+        assert (sent.kind, sent.node, sent.peer, sent.message) == (Kind.SEND, event.peer, event.node, event.message)
+
+
+def test_nothing_is_told_of_a_node_after_its_crash() -> None:
+    def p2_inherits(view: View) -> bool:
+        """p1 has crashed inside, its lease ran out, and p2 has it"""
+        return not view.alive(1) and view.believers() == (2,) and view.local(2).left == (("acquire", 0),)
+
+    model = Model(nodes=lease.system(), clocks=Clocks(), crashes=1, inputs={"acquire": 2}, never=[p2_inherits])
+    script = [
+        *("p1 acquire", "p0 receives ask(2) from p1", "p1 receives answer(True) from p0"),
+        *("p2 acquire", "p0 receives ask(2) from p2", "p2 receives answer(False) from p0"),
+    ]
+    found = found_in(model)
+    assert script
+    crash = next(number for number, event in enumerate(found.recording.events()) if event.kind is Kind.CRASH)
+    assert all(event.node != 1 for event in list(found.recording.events())[crash + 1 :])
+
+
+def run_pytest(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", path.name]
+    return subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+
+
+def test_the_pytest_file_of_an_exhibit_runs_and_passes(tmp_path: Path) -> None:
+    path = tmp_path / "test_found.py"
+    texts = [
+        as_pytest(
+            found_in(exhibit.model()),
+            f"find({exhibit.name!r}).model()",
+            ["from trinco.lab.exhibits.catalogue import find"],
+            f"trinco exhibit {exhibit.name}",
+        )
+        for exhibit in EXHIBITS
+    ]
+    for number, text in enumerate(texts):
+        (tmp_path / f"test_found_{number}.py").write_text(text)
+    path.write_text(texts[0])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout
+    assert f"{len(texts) + 1} passed" in finished.stdout
+
+
+def test_the_pytest_file_fails_for_a_model_in_which_the_run_ends_well(tmp_path: Path) -> None:
+    found = found_in(find("ricart-agrawala/no-tie-break").model())
+    mended = "model_of(find('ricart-agrawala'), n=2)"
+    imports = ["from trinco.check.standard import model_of", "from trinco.protocols.catalogue import find"]
+    path = tmp_path / "test_found.py"
+    path.write_text(as_pytest(found, mended, imports, "by hand"))
+    assert run_pytest(path).returncode == 1
+
+
+def run_here(text: str) -> None:
+    """Run the tests of a generated file in this process."""
+    names: dict[str, object] = {}
+    exec(compile(text, "generated", "exec"), names)
+    tests = [test for name, test in names.items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test()  # type: ignore[operator]
+
+
+def both_ask(view: View) -> bool:
+    """both tenants wait"""
+    return view.waiting() == (1, 2)
+
+
+def forbidding() -> Model:
+    return Model(nodes=lease.system(), clocks=Clocks(), never=[both_ask])
+
+
+def test_the_pytest_file_of_what_must_never_be_passes() -> None:
+    text = as_pytest(found_in(forbidding()), "forbidding()", [f"from {__name__} import forbidding"], "by hand")
+    run_here(text)
+
+
+def test_the_pytest_file_of_a_run_for_ever_passes() -> None:
+    imports = ["from tests.check.examples.waiting import starving"]
+    run_here(as_pytest(found_in(starving()), "starving()", imports, "by hand"))
+
+
+def test_the_pytest_file_passes_whatever_a_message_says() -> None:
+    imports = ["from tests.check.examples import quoting"]
+    run_here(as_pytest(found_in(quoting.model()), "quoting.model()", imports, "by hand"))
