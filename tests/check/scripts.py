@@ -8,7 +8,7 @@ from trinco.check.search import Search
 from trinco.check.steps import Action, Step
 
 
-class Path:
+class Walk:
     """The states along a script, beginning with the first, and the steps between them."""
 
     def __init__(self, model: Model, script: Sequence[str]) -> None:

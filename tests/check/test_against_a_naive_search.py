@@ -131,7 +131,7 @@ def models(draw: st.DrawFn) -> Model:
     )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(models())
 def test_a_random_protocol_has_exactly_the_states_and_the_verdict_that_a_naive_search_finds(model: Model) -> None:
     assert_same_verdict(model, assert_same_graph(model))

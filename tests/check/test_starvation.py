@@ -3,7 +3,7 @@
 import pytest
 
 from tests.check.examples.waiting import Forlorn, Gambler, HopesForAChoice, Juggler, stack
-from tests.check.scripts import Path
+from tests.check.scripts import Walk
 from trinco.check.model import Model
 from trinco.check.run import check
 from trinco.check.search import Verdict
@@ -45,7 +45,7 @@ def test_the_cycle_returns_to_the_state_it_began_in_and_neglects_nothing(model: 
     found = check(model).counterexample
     assert found is not None
     assert found.cycle_from is not None
-    path = Path(model, found.script)
+    path = Walk(model, found.script)
     begins = found.cycle_from - 1
     assert begins < len(found.script)
     assert path.states[begins] == path.states[-1]

@@ -1,7 +1,7 @@
 """Exact numbers of states. A change of any of them is a change of what the checker explores.
 
-All are without reductions but those that are named; a process may ask as soon as it is idle, for so many rounds; leaving
-is a step of its own; a message is delivered in a step of its own; no crash, no clock, no monitor.
+All are without reductions but those that are named. A process may ask as soon as it is idle, for so many rounds;
+leaving is a step of its own, and so is every delivery; no crash, no clock, no monitor.
 """
 
 import pytest

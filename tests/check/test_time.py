@@ -11,7 +11,7 @@ from trinco.check.replay import replay
 from trinco.check.run import Result, check
 from trinco.check.search import Verdict
 from trinco.check.view import View
-from trinco.core.errors import UsageError
+from trinco.core.errors import ContractBroken, UsageError
 
 TENANTS = frozenset({1, 2})
 
@@ -107,10 +107,9 @@ def test_a_tick_that_changes_nothing_is_no_step() -> None:
     assert result.progress.transitions == 1 + 4 + 5  # asking; four ticks; leaving from each of five states
 
 
-def test_time_has_passed_a_deadline_some_ticks_after_it() -> None:
-    late = {"late": lambda view: view.node(0).found_late}
-    result = check(Model(nodes=[Hourglass()], clocks=Clocks(), inputs={"look": 1}, sometimes=late))
-    assert result.verdict is Verdict.HOLDS
+def test_how_long_ago_a_deadline_was_is_not_kept_and_asking_is_refused() -> None:
+    with pytest.raises(ContractBroken, match="deadline <= now"):
+        check(Model(nodes=[Hourglass()], clocks=Clocks(), inputs={"look": 1}))
 
 
 def test_an_instant_inside_a_plain_value_counts_down_too() -> None:

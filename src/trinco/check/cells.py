@@ -20,11 +20,12 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from trinco.check.environment import Environment, News
-from trinco.check.handlers import Event, Handlers, Local, Outcome
+from trinco.check.environment import Environment, Told
+from trinco.check.handlers import Event, Handlers, Local, News, Outcome
 from trinco.check.model import Model
 from trinco.core.claims import Network
 from trinco.core.context import Phase
+from trinco.core.event import Kind
 from trinco.core.message import Message
 from trinco.core.node import Process
 
@@ -70,7 +71,7 @@ class Arrival(dict[int, int]):
 Arrivals: TypeAlias = tuple[tuple[int, Arrival], ...]
 """Who receives what."""
 
-Move: TypeAlias = tuple[int, Arrivals, News]
+Move: TypeAlias = tuple[int, Arrivals, Told]
 """What to add to the state; what arrives; what the environment is told (mostly nothing)."""
 
 
@@ -132,9 +133,9 @@ class Cells:
     def _counts(self, cell: Cell) -> int:
         """For how many believers a cell stands."""
         state = self.handlers.locals[cell.local]
-        if state.broken:
-            return self.model.k + 1
-        return int(state.believes and cell.node not in self.model.byzantine)
+        if cell.node in self.model.byzantine:
+            return 0
+        return self.model.k + 1 if state.broken else int(state.believes)
 
     def _must_move(self, cell: Cell, state: Local) -> bool:
         """Whether something must happen here sooner or later. A liar owes nothing; nobody has to ask; a timer that
@@ -175,19 +176,35 @@ class Cells:
         for event, rest in self._events(node, local, inbox):
             for outcome in self.handlers.outcomes(node, local, event):
                 yield Label(node, event, outcome), rest
-                yield from self._cut_short(node, event, outcome)
+                for label in self.cut_short(node, local, event, outcome):
+                    yield label, ()
         if self.model.crashes:
             yield Label(node, Event("crash"), Outcome(self.handlers.crashed(local)), crashes=True), ()
         if self.model.clocks and node in self.model.clocks.drifting:
-            yield Label(node, Event("tick"), Outcome(self.handlers.ticked(local))), inbox
+            yield Label(node, Event("tick"), self.tick(local)), inbox
 
-    def _cut_short(self, node: int, event: Event, outcome: Outcome) -> Iterator[tuple[Label, Inbox]]:
-        """A crash in the middle of a multi-send: some messages are out, the others never will be. A crash before the
-        first send is a crash before the event; one after the last is a crash after it."""
-        if self.model.crashes:
-            for sent in range(1, len(outcome.sends)):
-                dead = Outcome(self.handlers.crashed(outcome.local), outcome.sends[:sent])
-                yield Label(node, event, dead, crashes=True), ()
+    def tick(self, local: int) -> Outcome:
+        """One tick of a node's clock. A lease may run out in it."""
+        after = self.handlers.ticked(local)
+        believed, believes = self.handlers.locals[local].believes, self.handlers.locals[after].believes
+        return Outcome(after, news=(News(Kind.EXPIRE),) if believed and not believes else ())
+
+    def cut_short(self, node: int, local: int, event: Event, outcome: Outcome) -> Iterator[Label]:
+        """A crash in the middle of a step: some messages are out and some values stored, the rest never will be. A
+        crash before the first of these is a crash before the event; one after the last is a crash after it."""
+        if not self.model.crashes:
+            return
+        stored, stores = self.handlers.locals[local].stored, list(outcome.stores)
+        effects = len(outcome.sends) + len(stores)
+        sent = 0
+        for done in range(1, effects):
+            if stores and stores[0][0] == sent:
+                stored = stores.pop(0)[1]
+            else:
+                sent += 1
+            kept = outcome.stores[: done - sent]
+            dead = Outcome(self.handlers.dead(local, stored), outcome.sends[:sent], (), outcome.choices, kept)
+            yield Label(node, event, dead, crashes=True)
 
     def _events(self, node: int, local: int, inbox: Inbox) -> Iterator[tuple[Event, Inbox]]:
         state = self.handlers.locals[local]
@@ -304,7 +321,7 @@ class Cells:
             difference += arrival[self.at(state, to)]
         return state + difference
 
-    def tell(self, state: int, news: News) -> int | None:
+    def tell(self, state: int, news: Told) -> int | None:
         """The state after the environment was told, or None if what it was told cannot happen."""
         if not news:
             return state

@@ -4,16 +4,16 @@ The script has one line a step (``p1 receives request(1) from p0``). A step is f
 be kept in a test, read by people and edited by hand.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from trinco.check.cells import Label
 from trinco.check.environment import SHARED_CLOCK
 from trinco.check.handlers import Event, Outcome
+from trinco.check.paths import Way
 from trinco.check.search import Search, Violation
 from trinco.check.steps import Step
-from trinco.core.event import Kind
+from trinco.core.event import STEPS, Kind
 from trinco.core.message import Message, describe
 from trinco.core.trace import FORMAT, Header, Recording
 
@@ -44,7 +44,8 @@ def words(label: Label) -> str:
     if outcome.choices:
         text += f", choosing {' '.join(map(str, outcome.choices))}"
     if label.crashes:
-        text += f", and crashes after {len(outcome.sends)} of its sends"
+        stored = ", having stored" if outcome.stores else ""
+        text += f", and crashes after {len(outcome.sends)} of its sends{stored}"
     return f"p{label.node} {text}" if label.node != SHARED_CLOCK else "time passes"
 
 
@@ -52,34 +53,14 @@ def line(step: Step) -> str:
     return "; ".join(map(words, step.labels))
 
 
-def build(
-    search: Search, states: Sequence[int], violation: Violation, protocol: str, cycle: Sequence[int] = ()
-) -> Counterexample:
-    """Tell the way along ``states`` and then once round ``cycle`` (both as the search found them)."""
-    steps = list(_actual_steps(search, [*states, *cycle]))
-    script = tuple(map(line, steps))
-    outcomes = search.starts[states[0]]
-    narrator = Narrator(search, protocol, outcomes)
+def build(search: Search, path: Way, violation: Violation, protocol: str, cycle: Sequence[Step] = ()) -> Counterexample:
+    """Tell the way along a path, and then once round a cycle that goes on for ever."""
+    steps = [*path.steps, *cycle]
+    narrator = Narrator(search, protocol, path.start)
     for step in steps:
         narrator.tell(step)
-    return Counterexample(violation, script, narrator.recording, len(states) if cycle else None)
-
-
-def _actual_steps(search: Search, states: Sequence[int]) -> Iterator[Step]:
-    """The steps between the states. Under symmetry each state was renamed when it was found; undo that, so that p1
-    stays p1 from the first line to the last."""
-    if search.symmetry is None:
-        for state, successor in pairwise(states):
-            yield next(step for step in search.steps.of(state) if step.state == successor)
-        return
-    symmetry = search.symmetry
-    names = tuple(range(len(search.model.nodes)))
-    for state, successor in pairwise(states):
-        found = next(step for step in search.steps.of(state) if symmetry.canonical(step.state) == successor)
-        wanted = symmetry.rename(found.state, names)
-        actual = symmetry.rename(state, names)
-        yield next(step for step in search.steps.of(actual) if step.state == wanted)
-        names = symmetry.undo_canonical(found.state, names)
+    script = tuple(map(line, steps))
+    return Counterexample(violation, script, narrator.recording, len(path.steps) + 1 if cycle else None)
 
 
 class Narrator:
@@ -104,6 +85,7 @@ class Narrator:
                 self._ticks(label.node)
             elif label.event.kind == "crash":
                 self._record(label.node, Kind.CRASH)
+                self._before[label.node] = label.outcome.local
             else:
                 self._step(label)
 
@@ -119,18 +101,12 @@ class Narrator:
         for to, message in outcome.sends:
             sent = self._record(node, Kind.SEND, to, message, position)
             self._in_flight.setdefault((node, to), []).append((message, sent))
-        for what, *detail in outcome.news:
-            if what in _EFFECTS:
-                self._effect(node, Kind(what), detail, position)
+        for news in outcome.news:
+            if news.kind not in STEPS:
+                self._record(node, news.kind, news.peer, None, position, news.note, news.token)
         if label.crashes:
             self._record(node, Kind.CRASH)
         self._before[node] = outcome.local
-
-    def _effect(self, node: int, kind: Kind, detail: list[object], cause: int) -> None:
-        token = detail[0] if kind is Kind.GRANT else None
-        note = str(detail[0]) if kind in (Kind.REFUSE, Kind.LOST) else None
-        peer = detail[0] if kind is Kind.ELECTED and isinstance(detail[0], int) else None
-        self._record(node, kind, peer, None, cause, note, token)
 
     def _ticks(self, clock: int) -> None:
         """Time passed: for one drifting node, or for all that share a clock."""
@@ -173,4 +149,3 @@ class Narrator:
 
 _KINDS = {"start": Kind.START, "deliver": Kind.RECEIVE, "timer": Kind.TIMER}
 _INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}
-_EFFECTS = frozenset({"grant", "refuse", "lost", "elected"})

@@ -5,8 +5,9 @@ the environment answers with what to add to the state, or None where the move is
 would run too far ahead). Nearly all moves carry none, and a model without any of the three never gets here.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from trinco.check.handlers import News
 from trinco.check.model import Model
 from trinco.core import snapshot
 from trinco.core.event import Event, Kind
@@ -14,10 +15,11 @@ from trinco.core.event import Event, Kind
 if TYPE_CHECKING:
     from trinco.check.cells import Label
 
-News: TypeAlias = tuple[tuple[Any, ...], ...]
-"""(what, node, detail) for everything in a move that the environment must know."""
+Told: TypeAlias = tuple[tuple[int, News], ...]
+"""(node, news) for everything in a move that the environment must know."""
 
 SHARED_CLOCK = -1
+TICK, CRASH = News(Kind.TICK), News(Kind.CRASH)
 
 
 class World(NamedTuple):
@@ -36,7 +38,7 @@ class Environment:
         self._alarm = alarm
         self._ids: dict[World, int] = {}
         self.worlds: list[World] = []
-        self._changes: dict[tuple[int, News], int | None] = {}
+        self._changes: dict[tuple[int, Told], int | None] = {}
         drifting = model.clocks.drifting if model.clocks else frozenset()
         leads = tuple((clock, 0) for clock in (SHARED_CLOCK, *sorted(drifting))) if drifting else ()
         self.first = self._intern(World(model.crashes, leads, tuple(map(snapshot.take, model.monitors))))
@@ -45,54 +47,53 @@ class Environment:
     def weight(self, number: int) -> int:
         return (number << self._shift) + (self._alarm if self.worlds[number].violation else 0)
 
-    def news(self, label: "Label") -> News:
+    def news(self, label: "Label") -> Told:
         """What of a move concerns the environment."""
-        if label.crashes:
-            crash: News = ((Kind.CRASH, label.node, None),)
-            return (*self._visible(label), *crash)
+        seen = self.visible(label.node, label.outcome.news)
         if label.event.kind == "tick":
-            return ((Kind.TICK, label.node, None),)
-        return self._visible(label)
+            return ((label.node, TICK), *seen)
+        return (*seen, (label.node, CRASH)) if label.crashes else seen
 
-    def _visible(self, label: "Label") -> News:
-        if not self._observed:
+    def visible(self, node: int, news: tuple[News, ...]) -> Told:
+        """What of some news a monitor wants to see. What liars believe is nobody's concern."""
+        if not self._observed or node in self._model.byzantine:
             return ()
-        seen = ((Kind(what), label.node, *detail) for what, *detail in label.outcome.news if what in _KINDS)
-        return tuple((kind, node, *detail) for kind, node, *detail in seen if kind in self._observed)
+        return tuple((node, each) for each in news if each.kind in self._observed)
 
-    def change(self, number: int, news: News) -> int | None:
+    def change(self, number: int, told: Told) -> int | None:
         """What the news adds to a state with this environment; None if it cannot happen in it."""
-        key = (number, news)
+        key = (number, told)
         if key not in self._changes:
-            self._changes[key] = self._change(number, news)
+            self._changes[key] = self._change(number, told)
         return self._changes[key]
 
-    def _change(self, number: int, news: News) -> int | None:
+    def _change(self, number: int, told: Told) -> int | None:
         world = self.worlds[number]
-        for what, node, *detail in news:
-            after = self._happens(world, what, node, detail)
+        for node, news in told:
+            after = self._happens(world, node, news)
             if after is None:
                 return None
             world = after
         return self.weight(self._intern(world)) - self.weight(number)
 
-    def _happens(self, world: World, what: Kind, node: int, detail: list[Any]) -> World | None:
-        if what is Kind.TICK:
+    def _happens(self, world: World, node: int, news: News) -> World | None:
+        if news.kind is Kind.TICK:
             return self._ticks(world, node)
-        if what is Kind.CRASH:
+        if news.kind is Kind.CRASH:
             if not world.crashes:
                 return None
-            world = world._replace(crashes=world.crashes - 1)
-        return self._observe(world, Event(0.0, node, what, token=detail[0] if detail else None))
+            living = tuple((clock, lead) for clock, lead in world.leads if clock != node)
+            world = world._replace(crashes=world.crashes - 1, leads=_normal(living))
+        if news.kind not in self._observed or node in self._model.byzantine:
+            return world
+        return self._observe(world, Event(0.0, node, news.kind, news.peer, None, news.note, news.token))
 
     def _ticks(self, world: World, clock: int) -> World | None:
-        leads = dict(world.leads)
-        leads[clock] += 1
-        slowest = min(leads.values())
+        leads = _normal(tuple((each, lead + (each == clock)) for each, lead in world.leads))
         assert self._model.clocks is not None
-        if leads[clock] - slowest > self._model.clocks.window:
+        if dict(leads)[clock] > self._model.clocks.window:
             return None
-        return world._replace(leads=tuple((each, lead - slowest) for each, lead in sorted(leads.items())))
+        return world._replace(leads=leads)
 
     def _observe(self, world: World, event: Event) -> World:
         if world.violation:
@@ -110,4 +111,7 @@ class Environment:
         return known
 
 
-_KINDS = frozenset(kind.value for kind in Kind)
+def _normal(leads: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Leads are over the slowest."""
+    slowest = min((lead for _, lead in leads), default=0)
+    return tuple((clock, lead - slowest) for clock, lead in leads)

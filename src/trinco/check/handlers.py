@@ -8,17 +8,32 @@ transitions need a few thousand handler runs.
 Time is relative: now is always ``Instant(0)``, and a tick lowers every instant of a state by one, down to zero.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
+
+import msgspec
 
 from trinco.check.model import Model, Timers
 from trinco.core import snapshot
 from trinco.core.context import Context, Phase
+from trinco.core.errors import ContractBroken
+from trinco.core.event import Kind
 from trinco.core.instant import Instant
-from trinco.core.message import Message
+from trinco.core.message import Message, describe
 from trinco.core.node import Node
 from trinco.core.signed import forbid_forgery
 
-NOW = Instant(0)
+
+class _Now(Instant):
+    """Zero, always. Whether a deadline has come it can tell; how long ago is not kept, so it refuses to be asked."""
+
+    __slots__ = ()
+
+    def __gt__(self, other: Instant) -> bool:
+        raise ContractBroken("'deadline < now' has no answer in the checker: a deadline has come when deadline <= now")
+
+
+NOW = _Now(0)
 
 
 class Local(NamedTuple):
@@ -50,19 +65,30 @@ class Event(NamedTuple):
     message: Message | None = None
 
 
+class News(NamedTuple):
+    """Something in a step that can be seen from outside, as the trace will tell it."""
+
+    kind: Kind
+    peer: int | None = None
+    note: str | None = None
+    token: Any = None
+
+
 class Outcome(NamedTuple):
     """One way an event can go: the state after it, what was sent, and what the world can see of it."""
 
     local: int
     sends: tuple[tuple[int, Message], ...] = ()
-    news: tuple[tuple[Any, ...], ...] = ()
+    news: tuple["News", ...] = ()
     choices: tuple[int, ...] = ()
+    stores: tuple[tuple[int, Any], ...] = ()
+    """(after how many of the sends, what) was stored."""
 
 
 class Recorder(Context):
     """The context of the checker: writes down what a handler does, plays back the choices it is told to make."""
 
-    __slots__ = ("arities", "choices", "left", "local", "me", "news", "phase", "sends", "stored", "timers", "until")
+    __slots__ = ("arities", "choices", "me", "news", "phase", "sends", "stored", "stores", "timers", "unasked", "until")
 
     def __init__(self, me: int, local: Local, choices: tuple[int, ...]) -> None:
         self.me = me
@@ -73,7 +99,9 @@ class Recorder(Context):
         self.choices = choices
         self.arities: list[int] = []
         self.sends: list[tuple[int, Message]] = []
-        self.news: list[tuple[Any, ...]] = []
+        self.stores: list[tuple[int, Any]] = []
+        self.news: list[News] = []
+        self.unasked = False
 
     def send(self, to: int, message: Message) -> None:
         self.sends.append((to, message))
@@ -94,23 +122,26 @@ class Recorder(Context):
 
     def store(self, value: Any) -> None:
         self.stored = value
+        self.stores.append((len(self.sends), value))
 
     def grant(self, token: Any = None, until: Instant | None = None) -> None:
-        self.news.append(("grant", token) if self.phase is Phase.WAITING else ("unasked",))
+        renews = self.phase is Phase.INSIDE and until is not None
+        self.unasked |= self.phase is not Phase.WAITING and not renews
+        self.news.append(News(Kind.RENEW if renews else Kind.GRANT, token=token))
         self.phase = Phase.INSIDE
         self.until = until
 
     def refuse(self, reason: str) -> None:
-        self._leave("refuse", reason)
+        self._leave(Kind.REFUSE, reason)
 
     def lost(self, reason: str) -> None:
-        self._leave("lost", reason)
+        self._leave(Kind.LOST, reason)
 
     def elected(self, leader: int) -> None:
-        self.news.append(("elected", leader))
+        self.news.append(News(Kind.ELECTED, peer=leader))
 
-    def _leave(self, kind: str, reason: str) -> None:
-        self.news.append((kind, reason))
+    def _leave(self, kind: Kind, reason: str) -> None:
+        self.news.append(News(kind, note=reason))
         self.phase = Phase.IDLE
         self.until = None
 
@@ -151,11 +182,21 @@ class Handlers:
     def crashed(self, local: int) -> int:
         """Where a node ends that falls silent in this state: nothing of it is left but what it stored."""
         was = self.locals[local]
-        return self.intern(Local((was.state[0],), stored=was.stored, alive=False))
+        return self.dead(local, was.stored)
+
+    def dead(self, local: int, stored: Any) -> int:
+        return self.intern(Local((self.locals[local].state[0],), stored=stored, alive=False))
 
     def ticked(self, local: int) -> int:
         """The same state one tick later."""
-        return self.intern(self._settled(sink_instants(self.locals[local])))
+        was = self.locals[local]
+        later = was._replace(
+            state=sink_instants(was.state),
+            until=sink_instants(was.until),
+            timers=sink_instants(was.timers),
+            stored=sink_instants(was.stored),
+        )
+        return self.intern(self._settled(later))
 
     def _branches(self, me: int, local: Local, event: Event) -> tuple[Outcome, ...]:
         """Depth first over the choices: run, and for each choice that was made by default, run with the others."""
@@ -188,10 +229,14 @@ class Handlers:
             case "input":
                 left = _spent(left, event.name)
                 _call_input(context, node, event.name)
+        for to, message in context.sends:
+            if not 0 <= to < len(self.model.nodes):
+                raise ContractBroken(f"p{me} sent {describe(message)} to p{to}, and there is no such node")
         forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
         after = self._settled(_after(context, node, left, fired))
-        news = (*((event.name,),) * (event.kind == "input"), *context.news)
-        return Outcome(self.intern(after), tuple(context.sends), news, script), context.arities
+        news = (*_input_news(event), *context.news)
+        outcome = Outcome(self.intern(after), tuple(context.sends), news, script, tuple(context.stores))
+        return outcome, context.arities
 
     def _settled(self, local: Local) -> Local:
         """Forget what has expired, where the class knows how: dead data would tell equal states apart."""
@@ -213,6 +258,17 @@ class Handlers:
         return tuple(name for name in due if fired.get(name, 0) < self.model.fires)
 
 
+def _input_news(event: Event) -> tuple[News, ...]:
+    """That somebody asked, left, or called another input, is to be seen from outside."""
+    if event.kind != "input":
+        return ()
+    kind = _INPUTS.get(event.name, Kind.INPUT)
+    return (News(kind, note=event.name if kind is Kind.INPUT else None),)
+
+
+_INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}
+
+
 def _call_input(context: Recorder, node: Any, name: str) -> None:
     if name == "acquire":
         context.phase = Phase.WAITING
@@ -224,7 +280,6 @@ def _call_input(context: Recorder, node: Any, name: str) -> None:
 def _after(
     context: Recorder, node: Node, left: tuple[tuple[str, int | None], ...], fired: tuple[tuple[str, int], ...]
 ) -> Local:
-    unasked = ("unasked",) in context.news
     return Local(
         state=snapshot.take(node),
         phase=context.phase,
@@ -233,7 +288,7 @@ def _after(
         fired=fired,
         left=left,
         stored=context.stored,
-        broken=f"p{context.me} entered without having asked" if unasked else None,
+        broken=f"p{context.me} entered without having asked" if context.unasked else None,
     )
 
 
@@ -249,12 +304,14 @@ def _counted(fired: tuple[tuple[str, int], ...], name: str) -> tuple[tuple[str, 
 
 def sink_instants(value: Any) -> Any:
     """The same value one tick later: every instant is one closer to now, and the past is all one."""
-    if value.__class__ is Instant:
+    if isinstance(value, Instant):
         return Instant(max(value.at - 1, 0)) if value.at else value
     if value.__class__ is tuple:
         return tuple(map(sink_instants, value))
     if value.__class__ is frozenset:
         return frozenset(map(sink_instants, value))
-    if value.__class__ is Local:
-        return Local(*map(sink_instants, value))
+    if isinstance(value, msgspec.Struct):
+        return type(value)(*(sink_instants(getattr(value, name)) for name in value.__struct_fields__))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value)(*map(sink_instants, snapshot.fields_of(value)))
     return value

@@ -11,7 +11,7 @@ and first. ``ctx.choose`` is chosen by an adversary: a random back-off that may 
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,11 +24,11 @@ from trinco.core.context import WAITING
 
 @dataclass(frozen=True)
 class Lasso:
-    """A run for ever: the way to a state, and a fair cycle from it back to it."""
+    """A run for ever: a state, and a fair cycle from it back to it."""
 
     violation: Violation
-    stem: list[int]
-    cycle: list[int]
+    first: int
+    cycle: list[Step]
 
 
 def find_starvation(search: Search) -> Lasso | None:
@@ -94,50 +94,70 @@ class _Region:
         return set.intersection(*possible) - taken
 
     def lasso(self, process: int) -> Lasso:
-        """The shortest way into the region, and a cycle in it that neglects nothing."""
+        """A cycle in the region that neglects nothing, from the first of its states that the search found."""
         first = next(state for level in self._search.levels for state in level if state in self._states)
-        cycle = [first]
+        cycle: list[Step] = []
         for action in {action: None for action, _ in self._actions(first)}:
-            cycle += self._attend_to(cycle[-1], action)
-        cycle += self._way(cycle[-1], {first}, at_least_one=len(cycle) == 1)
-        enters = any(View(self._search.cells, state).believers() for state in cycle)
-        kind, rest = ("starvation", "others enter again and again") if enters else ("livelock", "nobody enters")
-        text = f"p{process} can wait for ever while {rest}, though everything that must happen does"
-        return Lasso(Violation(kind, text), self._search.path(first), cycle)
+            cycle += self._attend_to(_end(first, cycle), action)
+        cycle += self._way(_end(first, cycle), {first}, at_least_one=not cycle)
+        return Lasso(starving(self._search, cycle, process), first, cycle)
 
-    def _attend_to(self, start: int, action: Action) -> list[int]:
+    def _attend_to(self, start: int, action: Action) -> list[Step]:
         """A way to where the action is impossible, or else to where it is taken."""
         enabled = {state for state in self._states if any(each == action for each, _ in self._actions(state))}
         if enabled != self._states:
             return self._way(start, self._states - enabled)
         taking = {
-            state: step.state
+            state: step
             for state in sorted(self._states)
             for each, step in self._actions(state)
             if each == action and step.state in self._states
         }
         way = self._way(start, set(taking))
-        return [*way, taking[way[-1] if way else start]]
+        return [*way, taking[_end(start, way)]]
 
-    def _way(self, start: int, targets: set[int], *, at_least_one: bool = False) -> list[int]:
-        """The shortest way inside the region from a state to one of the targets, without the start itself."""
+    def _way(self, start: int, targets: set[int], *, at_least_one: bool = False) -> list[Step]:
+        """The shortest way inside the region from a state to one of the targets."""
         if start in targets and not at_least_one:
             return []
-        came_from: dict[int, int] = {}
+        came_by: dict[int, tuple[int, Step]] = {}
         queue = deque([start])
         while queue:
             state = queue.popleft()
-            for successor in _staying(self._search, self._states, state):
-                if successor not in came_from:
-                    came_from[successor] = state
-                    if successor in targets:
-                        return _unwind(came_from, start, successor)
-                    queue.append(successor)
+            for step in self._search.steps.of(state):
+                if step.state in self._states and step.state not in came_by:
+                    came_by[step.state] = state, step
+                    if step.state in targets:
+                        return _unwind(came_by, start, step.state)
+                    queue.append(step.state)
         raise AssertionError("in a strongly connected component every state leads to every other")
 
 
-def _unwind(came_from: dict[int, int], start: int, end: int) -> list[int]:
-    way = [end]
-    while came_from[way[-1]] != start:
-        way.append(came_from[way[-1]])
+def starving(search: Search, cycle: Sequence[Step], process: int) -> Violation:
+    """What is wrong with a fair cycle in which a process waits all the time."""
+    enters = any(View(search.cells, step.state).believers() for step in cycle)
+    kind, rest = ("starvation", "others enter again and again") if enters else ("livelock", "nobody enters")
+    return Violation(kind, f"p{process} can wait for ever while {rest}, though everything that must happen does")
+
+
+def judge_cycle(search: Search, cycle: Sequence[Step]) -> Violation | None:
+    """What is wrong with going round this cycle for ever: nothing, unless it is fair and somebody waits all along."""
+    states = {step.state for step in cycle}
+    possible = [{search.steps.action(step) for step in search.steps.of(state)} for state in states]
+    neglected = set.intersection(*possible) - {search.steps.action(step) for step in cycle} - {None}
+    waiting = [set(View(search.cells, state).waiting()) for state in states]
+    starved = set.intersection(*waiting)
+    return starving(search, cycle, min(starved)) if starved and not neglected else None
+
+
+def _end(start: int, way: Sequence[Step]) -> int:
+    return way[-1].state if way else start
+
+
+def _unwind(came_by: dict[int, tuple[int, Step]], start: int, end: int) -> list[Step]:
+    way: list[Step] = []
+    state = end
+    while not way or state != start:
+        state, step = came_by[state]
+        way.append(step)
     return way[::-1]

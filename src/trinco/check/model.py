@@ -31,6 +31,10 @@ class Clocks:
     drifting: frozenset[int] = frozenset()
     window: int = 0
 
+    def __post_init__(self) -> None:
+        if self.drifting and self.window < 1:
+            raise UsageError("clocks that drift need a window of at least 1: with 0 none of them could move")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
@@ -59,6 +63,8 @@ class Model:
             raise UsageError("the checker has reliable channels only: FIFO or UNORDERED")
         if self.k < 1:
             raise UsageError(f"k must be at least 1, not {self.k}")
+        if self.timers is Timers.DEADLINE and self.clocks is None:
+            raise UsageError("timers that fire at their deadline need clocks: without ticks it never comes")
         if self.crashes < 0 or self.fires < 0:
             raise UsageError("bounds on crashes and timers cannot be negative")
 

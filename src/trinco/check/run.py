@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trinco.check import counterexample
+from trinco.check import counterexample, paths
 from trinco.check.counterexample import Counterexample
 from trinco.check.liveness import find_starvation
 from trinco.check.model import Model
@@ -44,9 +44,11 @@ class Checker:
         if verdict is Verdict.INCONCLUSIVE:
             return Result(verdict, search.progress)
         if search.violation and search.state is not None:
-            found = counterexample.build(search, search.path(search.state), search.violation, self.protocol)
+            path = paths.way_to(search, search.state)
+            violation = search.judge(path.steps[-1].state) if path.steps else None
+            found = counterexample.build(search, path, violation or search.violation, self.protocol)
             search.progress.depth = len(found.script)
-            return Result(verdict, search.progress, search.violation, found)
+            return Result(verdict, search.progress, found.violation, found)
         vacuous = self._never_happened()
         if vacuous:
             return Result(Verdict.VIOLATED, search.progress, vacuous)
@@ -58,6 +60,8 @@ class Checker:
             return Violation("vacuous", f"this never happened: {', '.join(self.search.unmet)}")
         cells = self.search.cells
         entered = {cell.node for number, cell in enumerate(cells.cells) if cells.local(number).believes}
+        if self.search.symmetry:
+            entered |= {node for group in self.model.symmetric if group & entered for node in group}
         idle = [f"p{node}" for node in self.model.processes if node not in entered]
         if idle:
             return Violation("vacuous", f"{', '.join(idle)} never entered in any run")
@@ -72,7 +76,8 @@ class Checker:
         lasso = find_starvation(search)
         if lasso is None:
             return Result(Verdict.HOLDS, search.progress, liveness=True)
-        found = counterexample.build(search, lasso.stem, lasso.violation, self.protocol, lasso.cycle[1:])
+        path = paths.way_to(search, lasso.first)
+        found = counterexample.build(search, path, lasso.violation, self.protocol, lasso.cycle)
         return Result(Verdict.VIOLATED, search.progress, lasso.violation, found, liveness=True)
 
 

@@ -74,6 +74,8 @@ class Search:
     violation: Violation | None = None
     state: int | None = None
     """The state that shows the violation."""
+    naming: tuple[int, ...] | None = None
+    """Under symmetry, how the nodes of that state must be called for a property that names them."""
 
     def __post_init__(self) -> None:
         self.handlers = Handlers(self.model)
@@ -175,7 +177,15 @@ class Search:
         if state >= self.cells.ceiling:
             return self._unsafe(View(self.cells, state))
         if state < self.cells.floor:
-            return self._deadlock(state)
+            deadlock = self._deadlock(state)
+            if deadlock:
+                return deadlock
+        return self._forbidden(View(self.cells, state))
+
+    def _forbidden(self, view: View) -> Violation | None:
+        for forbidden in self.model.never:
+            if forbidden(view):
+                return Violation("never", (forbidden.__doc__ or forbidden.__name__).strip())
         return None
 
     def _unsafe(self, view: View) -> Violation:
@@ -196,17 +206,18 @@ class Search:
         return Violation("deadlock", f"{names} wait{'s' if len(waiting) == 1 else ''} and nothing can move")
 
     def _look_closer(self, states: Iterable[int]) -> bool:
-        """The model's own properties, which need to see whole states."""
+        """The model's own properties, which need to see whole states, under every name the nodes may have."""
         if not self.model.never and not self.unmet:
             return False
         for state in sorted(states):
-            view = View(self.cells, state)
-            for name in [name for name, holds in self.unmet.items() if holds(view)]:
-                del self.unmet[name]
-            for forbidden in self.model.never:
-                if forbidden(view):
-                    self.state = state
-                    self.violation = Violation("never", (forbidden.__doc__ or forbidden.__name__).strip())
+            for names in self.symmetry.namings() if self.symmetry else (None,):
+                named = self.symmetry.rename(state, names) if self.symmetry and names else state
+                view = View(self.cells, named)
+                for name in [name for name, holds in self.unmet.items() if holds(view)]:
+                    del self.unmet[name]
+                self.violation = self._forbidden(view)
+                if self.violation:
+                    self.state, self.naming = state, names
                     return True
         return False
 

@@ -9,7 +9,8 @@ A class takes part by two methods: ``column(j)``, what it holds about node j, an
 ids in its fields; a message that carries ids has ``relabel(names)`` too, and returns the renamed message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import permutations, product
 from typing import Any
 
 from trinco.check.cells import Cells, Inbox
@@ -33,6 +34,11 @@ class Symmetry:
         drifting = model.clocks.drifting if model.clocks else frozenset()
         if members & (model.byzantine | drifting) or model.monitors:
             raise UsageError("symmetry needs nodes without liars, drifting clocks or monitors that remember ids")
+        for group in self._groups:
+            kinds = {type(model.nodes[node]) for node in group}
+            if len(kinds) > 1:
+                names = " and ".join(sorted(kind.__name__ for kind in kinds))
+                raise UsageError(f"{names} are not interchangeable: a symmetric group has one class")
         for node in model.nodes:
             if not (hasattr(node, "column") and hasattr(node, "relabel")):
                 raise UsageError(f"symmetry needs column(j) and relabel(names) on {type(node).__name__}")
@@ -43,6 +49,16 @@ class Symmetry:
             if names is not None:
                 state = self.rename(state, names)
         return state
+
+    def namings(self) -> Iterator[tuple[int, ...]]:
+        """Every way to call the nodes."""
+        everybody = range(len(self._cells.model.nodes))
+        for orders in product(*(permutations(group) for group in self._groups)):
+            names = list(everybody)
+            for group, order in zip(self._groups, orders, strict=True):
+                for node, name in zip(group, order, strict=True):
+                    names[node] = name
+            yield tuple(names)
 
     def undo_canonical(self, state: int, names: tuple[int, ...]) -> tuple[int, ...]:
         """If ``names`` turns this state into what really happened, the names that do so for its canonical form."""

@@ -63,7 +63,8 @@ class Context:
         raise self._missing("store")
 
     def grant(self, token: Any = None, until: Instant | None = None) -> None:
-        """The process that asked is inside, until it releases, or until ``until`` where a lease runs out by itself."""
+        """The process that asked is inside, until it releases, or until ``until`` where a lease runs out by itself.
+        Granted again while it is inside, a lease is renewed."""
         raise self._missing("grant")
 
     def refuse(self, reason: str) -> None:

@@ -22,6 +22,7 @@ class Kind(StrEnum):
 
     SEND = "send"
     GRANT = "grant"
+    RENEW = "renew"
     REFUSE = "refuse"
     LOST = "lost"
     ELECTED = "elected"

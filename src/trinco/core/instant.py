@@ -5,7 +5,8 @@ writes carry a *ttl*. Within a node, keep deadlines (``ctx.now() + ttl``), not s
 instant down towards now, which is exact as long as instants are only compared with now and with each other.
 
 A plain class, and not an ``int``: mypy then refuses to add two instants, and the blocking path of ``trinco run`` stays
-free of ``dataclasses``.
+free of ``dataclasses``. A deadline has come when ``deadline <= now``, and not before: the checker keeps of the past
+only that it is past, so there ``deadline < now`` has no answer.
 """
 
 

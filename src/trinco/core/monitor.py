@@ -26,6 +26,7 @@ class Monitor:
 
 
 _ENTER = frozenset({Kind.GRANT})
+_RENEW = frozenset({Kind.RENEW})
 _LEAVE = frozenset({Kind.RELEASE, Kind.LOST, Kind.EXPIRE, Kind.CRASH})
 
 
@@ -33,12 +34,12 @@ _LEAVE = frozenset({Kind.RELEASE, Kind.LOST, Kind.EXPIRE, Kind.CRASH})
 class AtMostInside(Monitor):
     """Safety (S1 of the slides): never more than k inside."""
 
-    kinds: ClassVar[frozenset[Kind]] = _ENTER | _LEAVE
+    kinds: ClassVar[frozenset[Kind]] = _ENTER | _RENEW | _LEAVE
     k: int = 1
     inside: frozenset[int] = frozenset()
 
     def observe(self, event: Event) -> str | None:
-        if event.kind not in _ENTER:
+        if event.kind in _LEAVE:
             self.inside -= {event.node}
             return None
         self.inside |= {event.node}

@@ -44,6 +44,7 @@ class Host(Context):
         "node",
         "pauses",
         "phase",
+        "renewals",
         "sends_left",
         "sent",
         "step",
@@ -74,7 +75,9 @@ class Host(Context):
         self.step: int | None = None
         """Where the step that is going on stands in the trace."""
         self.term = 0
-        """Counts grants, so that an expiry knows whether it is still meant."""
+        """Counts entries, so that a leaving knows whether it is still meant."""
+        self.renewals = 0
+        """Counts grants and renewals, so that an expiry knows the same."""
         self.guarded = not honest
         """Whether a step may end in death or in forgery, and must be looked at closely."""
         self.dies_after: int | None = None
@@ -228,12 +231,14 @@ class Host(Context):
         self.stored = value
 
     def grant(self, token: Any = None, until: Instant | None = None) -> None:
+        kind = Kind.RENEW if self.phase is Phase.INSIDE and until is not None else Kind.GRANT
         self.phase = Phase.INSIDE
-        self.term += 1
-        self._effect(Kind.GRANT, token=token)
+        self.term += kind is Kind.GRANT
+        self.renewals += 1
+        self._effect(kind, token=token)
         if until is not None:
             at = (until.at - self._offset) / self._rate
-            self._kernel.schedule(max(at, self._kernel.now), self._expire, self.term)
+            self._kernel.schedule(max(at, self._kernel.now), self._expire, self.renewals)
 
     def refuse(self, reason: str) -> None:
         self.phase = Phase.IDLE
@@ -251,9 +256,9 @@ class Host(Context):
             self._records.append((self._kernel.now, self.me, kind, peer, None, self.step, note, token, None))
         self._sim.observe(self, kind, token)
 
-    def _expire(self, term: int, _b: Any, _c: Any) -> None:
+    def _expire(self, renewals: int, _b: Any, _c: Any) -> None:
         """A lease ran out. The process still has to say that it leaves; until then it only no longer counts."""
-        if term == self.term and self.phase is Phase.INSIDE:
+        if renewals == self.renewals and self.phase is Phase.INSIDE:
             self.step = None
             self._effect(Kind.EXPIRE)
 
