@@ -110,6 +110,10 @@ class TestSimulating:
         assert told["n"] == 2
         assert told["violation"]["property"] == "EveryoneServed"
 
+    def test_nobody_may_wait_longer_than_the_patience_given(self) -> None:
+        told = facts("sim", "coordinator", "--workload", "saturated", "--patience", "5", code=1)
+        assert told["violation"]["property"] == "Patience"
+
     def test_a_run_cut_off_is_inconclusive(self) -> None:
         told = facts("sim", "token-ring", "--until", "3", code=3)
         assert told["verdict"] == "inconclusive"

@@ -97,7 +97,7 @@ def test_a_trace_beyond_the_claims_says_so():
         ({"n": 0}, "n must be at least 1"),
         ({"until": 0.0}, "some time and some events"),
         ({"max_events": 0}, "some time and some events"),
-        ({"byzantine": {3: Liar}}, "there is no node 3 to lie"),
+        ({"byzantine": {3: Liar}}, "there is no node 3"),
         ({"faults": (Crash(3, 1.0),)}, "there is no node 3"),
     ],
 )

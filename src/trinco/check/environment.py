@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from trinco.check.handlers import News
 from trinco.check.model import Model
 from trinco.core import snapshot
+from trinco.core.errors import UsageError
 from trinco.core.event import Event, Kind
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ Told: TypeAlias = tuple[tuple[int, News], ...]
 """(node, news) for everything in a move that the environment must know."""
 
 SHARED_CLOCK = -1
+VISIBLE = frozenset(
+    {Kind.ACQUIRE, Kind.RELEASE, Kind.INPUT, Kind.GRANT, Kind.RENEW, Kind.REFUSE, Kind.LOST, Kind.ELECTED, Kind.EXPIRE}
+) | {Kind.CRASH}
+"""What monitors can be shown: whatever changes where a process stands. Single messages would tell all states apart."""
 TICK, CRASH = News(Kind.TICK), News(Kind.CRASH)
 
 
@@ -43,6 +48,9 @@ class Environment:
         leads = tuple((clock, 0) for clock in (SHARED_CLOCK, *sorted(drifting))) if drifting else ()
         self.first = self._intern(World(model.crashes, leads, tuple(map(snapshot.take, model.monitors))))
         self._observed = frozenset(kind for monitor in model.monitors for kind in monitor.kinds)
+        unseen = self._observed - VISIBLE
+        if unseen:
+            raise UsageError(f"in the checker monitors cannot see {', '.join(sorted(unseen))}")
 
     def weight(self, number: int) -> int:
         return (number << self._shift) + (self._alarm if self.worlds[number].violation else 0)

@@ -205,8 +205,8 @@ class Handlers:
         while scripts:
             script = scripts.pop()
             outcome, arities = self._run(me, local, event, script)
-            outcomes.append(outcome)
             made = script + (0,) * (len(arities) - len(script))
+            outcomes.append(outcome._replace(choices=made))
             for position in range(len(script), len(arities)):
                 scripts += [(*made[:position], option) for option in range(1, arities[position])]
         return tuple(outcomes)
@@ -235,7 +235,7 @@ class Handlers:
         forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
         after = self._settled(_after(context, node, left, fired))
         news = (*_input_news(event), *context.news)
-        outcome = Outcome(self.intern(after), tuple(context.sends), news, script, tuple(context.stores))
+        outcome = Outcome(self.intern(after), tuple(context.sends), news, (), tuple(context.stores))
         return outcome, context.arities
 
     def _settled(self, local: Local) -> Local:

@@ -116,7 +116,8 @@ class Search:
                     self.levels.append([])
                     return Verdict.VIOLATED
                 self.report()
-                if self._out_of_bounds():
+                unfinished = found or start + BATCH < len(level)
+                if unfinished and self._out_of_bounds():
                     return Verdict.INCONCLUSIVE
             level = found
         return Verdict.HOLDS

@@ -97,6 +97,7 @@ def _add_output(group: Any) -> None:
     group.add_argument(
         "--max-events", type=whole(1, "the bound on events"), default=20_000_000, help="stop after so many"
     )
+    group.add_argument("--patience", type=positive("patience"), help="nobody may wait longer than this")
     group.add_argument("--trace", type=Path, metavar="FILE", help="write the trace (NDJSON)")
     group.add_argument("--no-trace", action="store_true", help="keep no trace: less memory, no hash")
     group.add_argument("--timeline", action="store_true", help="draw the run")
@@ -129,6 +130,7 @@ def _scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
             byzantine=dict(_liar(entry, text) for text in options.byzantine),
             until=options.until,
             max_events=options.max_events,
+            patience=options.patience,
             trace=not options.no_trace,
             beyond_claims=options.beyond_claims,
         )

@@ -37,6 +37,8 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     """False where the run was cut off: whoever still waits then proves nothing."""
     within_claims: bool = True
     """False where faults beyond the protocol's claims were let loose."""
+    letters: dict[str, float] = {}
+    """What the letters in the claims' formulas stand for, other than n and k."""
     byzantine: tuple[int, ...] = ()
     """Who lies: what those believe proves nothing."""
 

@@ -30,7 +30,7 @@ def verify(header: Header, events: Sequence[Event], claims: Claims | None) -> Fi
     if complaint is None and claims and header.finished and _is_undisturbed(header, events):
         costs = messages_per_entry(events)
         if costs:
-            complaint = beyond_claim(sum(costs) / len(costs), max(costs), claims, n=header.n, k=header.k)
+            complaint = beyond_claim(sum(costs) / len(costs), max(costs), claims, **_values(header))
     if complaint is not None and at is None:
         at = events[-1].at if events else 0.0
     entries = sum(event.kind is Kind.GRANT for event in honest)
@@ -40,7 +40,11 @@ def verify(header: Header, events: Sequence[Event], claims: Claims | None) -> Fi
 def _monitors(header: Header, claims: Claims | None) -> list[Monitor]:
     if claims is None:
         return [AtMostInside(header.k), GrantedOnlyIfAsked()]
-    return claimed(claims, n=header.n, k=header.k)
+    return claimed(claims, **_values(header))
+
+
+def _values(header: Header) -> dict[str, float]:
+    return {"n": header.n, "k": header.k, **header.letters}
 
 
 def _is_undisturbed(header: Header, events: Sequence[Event]) -> bool:

@@ -4,6 +4,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from trinco.core.context import Phase
+from trinco.core.errors import UsageError
 from trinco.core.event import Kind
 from trinco.core.node import Process
 from trinco.sim.faults import Restart
@@ -19,6 +20,8 @@ class Crowd:
         self._sim = sim
         self.rng = rng
         self.processes = tuple(host.me for host in sim.hosts if isinstance(host.node, Process) and host.honest)
+        if not self.processes:
+            raise UsageError("nobody is left to ask: every process lies, or there is none")
         self._unserved = sum(isinstance(fault, Restart) for fault in sim.faults)
         """Requests that were put in and are not over, and nodes that are to come back and may put in more."""
         self._coming = dict.fromkeys(self.processes, 0)

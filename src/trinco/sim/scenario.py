@@ -44,9 +44,10 @@ class Scenario:
         if self.patience is not None and not self.patience > 0:
             raise UsageError(f"patience must be above 0, not {self.patience:g}")
         faults_module.validate(self.faults, self.n)
-        strangers = [node for node in self.byzantine if not 0 <= node < self.n]
+        linked = [node for link in self.links.per_link for node in link]
+        strangers = [node for node in (*self.byzantine, *linked) if not 0 <= node < self.n]
         if strangers:
-            raise UsageError(f"there is no node {strangers[0]} to lie; the nodes are 0 to {self.n - 1}")
+            raise UsageError(f"there is no node {strangers[0]}; the nodes are 0 to {self.n - 1}")
         beyond = self.beyond()
         if beyond and not self.beyond_claims:
             raise BeyondClaims(

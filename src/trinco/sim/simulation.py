@@ -93,6 +93,7 @@ class Simulation:
             roles=tuple(type(node).__name__ for node in nodes),
             seed=scenario.seed,
             within_claims=scenario.beyond() is None,
+            letters=dict(scenario.letters),
             byzantine=tuple(sorted(scenario.byzantine)),
         )
 
