@@ -110,6 +110,10 @@ class TestSimulating:
         assert told["n"] == 2
         assert told["violation"]["property"] == "EveryoneServed"
 
+    def test_a_script_asks_exactly_what_it_says(self) -> None:
+        told = facts("sim", "ricart-agrawala", "-n", "2", "--ask", "0@0+1", "--ask", "1@0.5+1")
+        assert (told["entries"], told["duration"]) == (2, 5.0)
+
     def test_nobody_may_wait_longer_than_the_patience_given(self) -> None:
         told = facts("sim", "coordinator", "--workload", "saturated", "--patience", "5", code=1)
         assert told["violation"]["property"] == "Patience"
@@ -253,6 +257,8 @@ class TestWrongCalls:
             (("sim", "coordinator", "--fault", "explode:1@2"), "is not a fault"),
             (("sim", "coordinator", "--fault", "crash:9@2", "--beyond-claims"), "there is no node 9"),
             (("sim", "coordinator", "--fault", "pause:1@-2+1"), "negative"),
+            (("sim", "coordinator", "--ask", "1@2"), "is not a request"),
+            (("sim", "coordinator", "--ask", "0@2+1"), "only (1, 2, 3, 4) can"),
             (("sim", "coordinator", "--byzantine", "0:grants"), "lists no strategy"),
             (("sim", "coordinator", "--trace", "/nowhere/at/all"), "cannot write"),
             (("check", "ricart-agrawala", "--rounds", "forever"), "rounds"),
@@ -304,6 +310,12 @@ class TestCtrlC:
         assert code == 130
         assert "interrupted" in shown
         assert "no violation so far" in shown
+
+    def test_ends_a_simulation_and_says_how_far_it_came(self) -> None:
+        code, shown = self.interrupt("sim", "ricart-agrawala", "--entries", "10000000", "--no-trace", after=" entries")
+        assert code == 130
+        assert "interrupted" in shown
+        assert "units of time, no violation so far" in shown
 
     def test_ends_a_swarm_and_says_how_many_seeds_were_run(self) -> None:
         code, shown = self.interrupt("sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2", after=" seeds")

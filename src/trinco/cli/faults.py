@@ -1,4 +1,4 @@
-"""Faults as they are written on the command line."""
+"""Faults and requests as they are written on the command line."""
 
 import re
 from collections.abc import Callable
@@ -39,6 +39,15 @@ def parse_fault(text: str) -> Fault:
             except ValueError:
                 break
     raise UsageError(f"'{text}' is not a fault; faults are {HELP}")
+
+
+def parse_ask(text: str) -> tuple[int, float, float]:
+    """One request of a script: who, when, held for how long."""
+    match = re.fullmatch(rf"(\d+)@{_NUMBER}\+{_NUMBER}", text)
+    if not match:
+        raise UsageError(f"'{text}' is not a request: give NODE@TIME+HOLD, for example 1@0.5+2")
+    node, at, hold = match.groups()
+    return int(node), float(at), float(hold)
 
 
 def _groups(text: str) -> tuple[tuple[int, ...], ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trinco.cli import exits
-from trinco.cli.faults import HELP, parse_fault
+from trinco.cli.faults import HELP, parse_ask, parse_fault
 from trinco.cli.files import write_trace
 from trinco.cli.output import number, print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, positive, usage, whole
@@ -23,15 +23,16 @@ from trinco.sim.links import Links
 from trinco.sim.metrics import Spread
 from trinco.sim.scenario import Scenario
 from trinco.sim.shrink import shrink
-from trinco.sim.simulation import Result
+from trinco.sim.simulation import Result, Simulation
 from trinco.sim.simulation import run as simulate
 from trinco.sim.swarm import Swarm
-from trinco.sim.workload import Closed, OneShot, Open, Workload, saturated
+from trinco.sim.workload import Closed, OneShot, Open, Scripted, Workload, saturated
 
 EXAMPLES = """examples:
   trinco sim ricart-agrawala -n 50 --entries 500
   trinco sim token-ring -n 8 --workload open --rate 0.05 --delay exponential:1
   trinco sim coordinator -n 5 --unordered --delay uniform:0.1,5 --seeds 1000
+  trinco sim ricart-agrawala -n 2 --ask 0@0+1 --ask 1@0.5+1 --timeline
   trinco sim ricart-agrawala -n 3 --fault crash:1@10 --beyond-claims --timeline
   trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
 
@@ -61,6 +62,8 @@ def _add_workload(group: Any) -> None:
     group.add_argument("--workload", choices=kinds, default="closed", help="closed: think, ask, hold, again (default)")
     group.add_argument("--think", type=usage(parse), default=Exponential(5.0), metavar="LAW", help="exponential:5")
     group.add_argument("--hold", type=usage(parse), default=Constant(1.0), metavar="LAW", help="time inside (1)")
+    ask = {"action": "append", "type": usage(parse_ask), "default": [], "metavar": "NODE@TIME+HOLD"}
+    group.add_argument("--ask", help="exactly this request, instead of a workload; can be repeated", **ask)
     group.add_argument("--rate", type=positive("the rate"), default=0.1, help="arrivals per time, for open (0.1)")
 
 
@@ -139,6 +142,8 @@ def _scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
 
 
 def _workload(options: argparse.Namespace) -> Workload:
+    if options.ask:
+        return Scripted(tuple(options.ask))
     match options.workload:
         case "saturated":
             return saturated(options.entries, options.hold)
@@ -163,7 +168,15 @@ def _liar(entry: Entry, text: str) -> tuple[int, Any]:
 
 
 def _one(scenario: Scenario, options: argparse.Namespace) -> int:
-    result = simulate(scenario)
+    with progress(quiet=options.json) as tell:
+        simulation = Simulation(scenario, lambda entries: tell(f"{entries:,} entries"))
+        try:
+            simulation.run()
+        except KeyboardInterrupt:
+            so_far = f"{simulation.entries:,} entries in {simulation.kernel.now:.6g} units of time, no violation so far"
+            sys.stderr.write(f"trinco: interrupted: {so_far}\n")
+            return exits.INTERRUPTED
+    result = simulation.result()
     _tell(result, options, {})
     return _code(result)
 

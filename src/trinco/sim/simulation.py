@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -20,6 +21,9 @@ from trinco.sim.kernel import Kernel
 from trinco.sim.links import Parting, Wires
 from trinco.sim.metrics import Metrics, measure
 from trinco.sim.scenario import Scenario
+
+TELL_EVERY = 500
+"""Entries between two words to the listener."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,20 @@ class Result:
 
 def run(scenario: Scenario) -> Result:
     """Run a scenario to its end, its first violation or its bound."""
-    began = time.perf_counter()
     simulation = Simulation(scenario)
     simulation.run()
-    return simulation.result(time.perf_counter() - began)
+    return simulation.result()
 
 
 class Simulation:
-    def __init__(self, scenario: Scenario) -> None:
+    """``listener`` is told from time to time how many entries there were; ``entries`` can also be read after an
+    interruption."""
+
+    def __init__(self, scenario: Scenario, listener: Callable[[int], None] | None = None) -> None:
         self.scenario = scenario
+        self.listener = listener
+        self.entries = 0
+        self.seconds = 0.0
         self.kernel = Kernel()
         self.chance = _generator(scenario, "choices")
         self.faults = scenario.faults
@@ -140,6 +149,7 @@ class Simulation:
         self.wires.part(Parting(islands, self.kernel.now + fault.lasts, fault.drops))
 
     def run(self) -> None:
+        began = time.perf_counter()
         for host in self.hosts:
             host.start()
         if self.violation is None:
@@ -149,6 +159,7 @@ class Simulation:
             self._finish()
         if self.recording:
             self.recording.finish(ended_by_itself)
+        self.seconds = time.perf_counter() - began
 
     def observe(self, host: Host, kind: Kind, token: Any = None) -> None:
         """Called for everything that changes where a process stands. What liars believe is nobody's concern."""
@@ -163,6 +174,10 @@ class Simulation:
                 if complaint:
                     self._violated(type(monitor).__name__, complaint)
         self.crowd.seen(host, kind)
+        if kind is Kind.GRANT:
+            self.entries += 1
+            if self.listener and self.entries % TELL_EVERY == 0:
+                self.listener(self.entries)
         if kind is Kind.ACQUIRE and self.scenario.patience is not None:
             self.kernel.schedule(now + self.scenario.patience, self._lose_patience, host, len(self.history))
 
@@ -182,13 +197,15 @@ class Simulation:
             if complaint:
                 self._violated(type(monitor).__name__, complaint)
 
-    def result(self, seconds: float) -> Result:
+    def result(self) -> Result:
         metrics = measure(self)
         if self.violation is None and not self.kernel.out_of_bounds and self._is_undisturbed():
             excess = self._excess(metrics)
             if excess:
                 self._violated("MessagesPerEntry", excess)
-        return Result(self.scenario, self.violation, not self.kernel.out_of_bounds, metrics, self.recording, seconds)
+        return Result(
+            self.scenario, self.violation, not self.kernel.out_of_bounds, metrics, self.recording, self.seconds
+        )
 
     def _excess(self, metrics: Metrics) -> str | None:
         if metrics.messages_per_entry is None:
