@@ -6,6 +6,7 @@ process that waits is for that process' entry (the answers, however late); anyth
 that caused it (a release, and what follows from it). Messages to oneself are free.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from trinco.core.claims import Claims
@@ -21,8 +22,10 @@ def messages_per_entry(events: Iterable[Event]) -> list[int]:
     """Per node: the entry that its present step is part of."""
     asking: dict[int, bool] = {}
     sent_for: dict[tuple[int, int], int | None] = {}
+    counts: Counter[int] = Counter()
     for event in events:
         node = event.node
+        counts[node] += 1
         if event.kind in STEPS:
             asking[node] = event.kind is Kind.ACQUIRE
             if event.kind is Kind.ACQUIRE:
@@ -34,7 +37,7 @@ def messages_per_entry(events: Iterable[Event]) -> list[int]:
         elif event.kind is Kind.SEND and event.peer is not None:
             own = asking.get(node, False) or event.peer not in waiting
             entry = step_entry.get(node) if own else current[event.peer]
-            sent_for[node, event.clock[node]] = entry
+            sent_for[node, counts[node]] = entry
             if entry is not None and event.peer != node:
                 costs[entry] += 1
         elif event.kind in (Kind.GRANT, Kind.REFUSE, Kind.CRASH):

@@ -72,7 +72,7 @@ def measure(sim: "Simulation") -> Metrics:
             kinds[str(kind.__struct_config__.tag)] += count  # type: ignore[attr-defined]
     messages = kinds.total()
     grants = [(at, node) for at, node, kind in sim.history if kind is Kind.GRANT]
-    costs = messages_per_entry(sim.recording.events()) if sim.recording else []
+    costs = messages_per_entry(sim.recording.events_without_clocks()) if sim.recording else []
     waits, bypass = _waiting(sim.history)
     per_process = Counter(node for _, node in grants)
     duration = sim.kernel.now

@@ -73,7 +73,7 @@ class Simulation:
             self.faults += scenario.chaos.draw(_generator(scenario, "faults"), scenario.n)
         steady = not any(isinstance(fault, Slow | Partition) for fault in self.faults)
         self.wires = Wires(scenario.links, _generator(scenario, "network"), steady)
-        nodes = [self.fresh_node(me) for me in range(scenario.n)]
+        nodes = [self._or_liar(me, node) for me, node in enumerate(scenario.build(scenario.n))]
         self.recording = Recording(self._header(nodes), [type(node) for node in nodes]) if scenario.trace else None
         self.monitors: list[Monitor] = claimed(scenario.claims, **scenario.values)
         self.violation: Violation | None = None
@@ -87,8 +87,11 @@ class Simulation:
         self.crowd = Crowd(self, scenario.workload, _generator(scenario, "workload"))
 
     def fresh_node(self, me: int) -> Node:
-        """A node as it is before it starts: honest, or a liar with the same fields."""
-        node = self.scenario.build(self.scenario.n)[me]
+        """A node as it is before it starts."""
+        return self._or_liar(me, self.scenario.build(self.scenario.n)[me])
+
+    def _or_liar(self, me: int, node: Node) -> Node:
+        """The node, or the liar that takes its place, with the same fields."""
         liar = self.scenario.byzantine.get(me)
         return snapshot.restore((liar, *snapshot.fields_of(node))) if liar else node
 
