@@ -4,11 +4,11 @@ Each proof is a name, the command that repeats it, and figures. A proof that fai
 """
 
 import json
+import os
 import platform
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,7 @@ from trinco.sim.links import Links
 from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import run
 from trinco.sim.swarm import Swarm
+from trinco.sim.workers import process_pool
 from trinco.sim.workload import saturated
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "docs" / "evidence"
@@ -100,7 +101,7 @@ def swarm(protocol: str, law: Any, ordered: bool) -> Figures:
     shape: dict[str, Any] = {"protocol": protocol, "build": entry.build, "claims": entry.claims, "n": 6}
     scenario = Scenario(**shape, workload=saturated(60), links=links)
     crowd = Swarm(scenario)
-    with ProcessPoolExecutor() as executor:
+    with process_pool(os.cpu_count() or 1) as executor:
         crowd.run(range(SEEDS), executor)
     assert not crowd.violations, crowd.violations
     assert not crowd.unfinished

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,49 @@ class TestWrongCalls:
         call = " ".join([*TRINCO, "sim", "ricart-agrawala", "-n", "5", "--timeline"])
         done = subprocess.run(f"{call} | head -1", shell=True, capture_output=True, text=True, timeout=60, check=True)
         assert not done.stderr
+
+
+class TestKilled:
+    def test_a_swarm_whose_process_is_killed_leaves_no_worker_behind(self) -> None:
+        call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
+        process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        workers = wait_for(lambda: sum("spawn_main" in command for command in descendants(process.pid).values()) >= 2)
+        assert workers
+        left_behind = set(descendants(process.pid))
+        process.kill()
+        process.wait(timeout=10)
+        assert wait_for(lambda: not any(map(is_running, left_behind)))
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The living processes below one, with their commands."""
+    found: dict[int, str] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if parent == pid:
+            found |= {int(folder.name): command, **descendants(int(folder.name))}
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """A process that has ended and that nobody has asked about has no command any more."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_text())
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        select.select([], [], [], 0.05)
+    return True
 
 
 class TestCtrlC:

@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from trinco.sim.shrink import shrink
 from trinco.sim.simulation import Result, Simulation
 from trinco.sim.simulation import run as simulate
 from trinco.sim.swarm import Swarm
+from trinco.sim.workers import process_pool
 from trinco.sim.workload import Closed, OneShot, Open, Scripted, Workload, saturated
 
 EXAMPLES = """examples:
@@ -192,7 +192,7 @@ def _many(scenario: Scenario, options: argparse.Namespace) -> int:
     seeds = range(options.seed, options.seed + options.seeds)
     with progress(quiet=options.json) as tell:
         try:
-            workers = ProcessPoolExecutor(options.jobs) if options.jobs > 1 else nullcontext()
+            workers = process_pool(options.jobs) if options.jobs > 1 else nullcontext()
             with workers as executor:
                 swarm.run(seeds, executor, lambda done: tell(f"{done:,} of {len(seeds):,} seeds", done / len(seeds)))
         except KeyboardInterrupt:

@@ -62,8 +62,8 @@ class Record(NamedTuple):
 class VectorClocks:
     """Works out vector clocks from records and their causes.
 
-    What a message carries is kept from its send to its last receive. The sends of one step differ only in their sender's
-    own count, so they share one vector: a broadcast to a thousand keeps one, and not a thousand.
+    What a message carries is kept from its send to its last receive. The sends of one step differ only in their
+    sender's own count, so they share one vector: a broadcast to a thousand keeps one, and not a thousand.
     """
 
     def __init__(self, width: int, receives: Mapping[int | None, int]) -> None:
