@@ -14,12 +14,12 @@ def process_pool(jobs: int) -> ProcessPoolExecutor:
     """Workers that are started afresh (a process with threads must not fork), leave Ctrl-C to whoever started them,
     and end by themselves when that process is gone, even if it was killed."""
     fresh = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=fresh, initializer=_settle_in)
+    return ProcessPoolExecutor(jobs, mp_context=fresh, initializer=_settle_in, initargs=(os.getpid(),))
 
 
-def _settle_in() -> None:
+def _settle_in(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
