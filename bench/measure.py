@@ -6,7 +6,11 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+EVIDENCE = Path(__file__).resolve().parent.parent / "docs" / "evidence"
 
 
 def pin() -> None:
@@ -35,28 +39,27 @@ def timed(work: Callable[[], int]) -> Callable[[], tuple[int, float]]:
 
 
 def report(title: str, figures: Mapping[str, Any], targets: Mapping[str, tuple[str, float]]) -> None:
-    """``targets``: per figure the comparison and the number it should reach. JSON with ``--json``."""
-    verdicts = {name: _meets(figures[name], *target) for name, target in targets.items() if name in figures}
+    """``targets``: per figure the comparison and the number it should reach. Prints a table, or JSON with ``--json``,
+    and keeps the figures in ``docs/evidence`` for the docs."""
+    rows = [_row(name, value, targets.get(name)) for name, value in figures.items()]
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    kept = {"bench": title, "date": date, "python": platform.python_version(), "figures": rows}
+    (EVIDENCE / f"bench-{title}.json").write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     if "--json" in sys.argv:
-        facts = {"python": platform.python_version(), "figures": dict(figures), "meets": verdicts}
-        print(json.dumps({"bench": title, **facts}, indent=2))
+        print(json.dumps(kept, indent=2))
         return
     print(title)
-    for name, value in figures.items():
-        shown = (
-            f"{value:,.2f}"
-            if isinstance(value, float) and value < 1000
-            else f"{value:,.0f}"
-            if isinstance(value, float)
-            else str(value)
-        )
-        comparison = (
-            f"target {targets[name][0]} {targets[name][1]:g}: {'met' if verdicts[name] else 'MISSED'}"
-            if name in targets
-            else ""
-        )
-        print(f"  {name:<58}{shown:>12}   {comparison}".rstrip())
+    for row in rows:
+        print(f"  {row['what']:<58}{row['shown']:>12}   {row.get('target', '')}".rstrip())
 
 
-def _meets(value: float, comparison: str, target: float) -> bool:
-    return value >= target if comparison == ">=" else value <= target
+def _row(name: str, value: float | str, target: tuple[str, float] | None) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"what": name, "value": value, "shown": value}
+    shown = f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
+    row: dict[str, Any] = {"what": name, "value": value, "shown": shown}
+    if target:
+        comparison, number = target
+        met = value >= number if comparison == ">=" else value <= number
+        row["target"] = f"target {comparison} {number:g}: {'met' if met else 'MISSED'}"
+    return row

@@ -31,6 +31,7 @@ def pages() -> dict[Path, str]:
     made = {DOCS / "algorithms" / f"{entry.name}.md": algorithm(entry) for entry in ENTRIES}
     made[DOCS / "algorithms" / "README.md"] = catalogue()
     made[DOCS / "exhibits.md"] = exhibits()
+    made[DOCS / "speed.md"] = speed()
     made[DOCS / "assets" / "no-tie-break.svg"] = picture()
     by_hand = [DOCS.parent / "README.md", *(page for page in sorted(DOCS.glob("*.md")) if page not in made)]
     return made | {page: refreshed(page.read_text(encoding="utf-8")) for page in by_hand}
@@ -114,6 +115,23 @@ Flaws as they were printed or built, kept alive. `trinco exhibit NAME` finds the
 draws it; that each is caught, by the checker and in every test run, is our proof that green means something.
 
 {chr(10).join(f"{part}{chr(10)}" for part in parts)}"""
+
+
+def speed() -> str:
+    tables = []
+    for title in ("simulator", "checker"):
+        kept = json.loads((DOCS / "evidence" / f"bench-{title}.json").read_text(encoding="utf-8"))
+        rows = "\n".join(f"| {row['what']} | {row['shown']} | {row.get('target', '')} |" for row in kept["figures"])
+        about = f"`bench/{title}.py` on {kept['date']}, Python {kept['python']}, pinned to one core."
+        tables.append(f"## The {title}\n\n{about}\n\n| | | |\n|---|---|---|\n{rows}\n")
+    return f"""# Speed
+
+Ratios to something measured in the same run; absolute numbers are of one small machine and mean little. `make bench`
+measures again. SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin runs
+with its defaults, safety only and without partial-order reduction, on the same model with the same states; its fixed
+costs weigh on the small instances, so the largest is the one to judge by.
+
+{chr(10).join(tables)}"""
 
 
 def timeline(name: str) -> str:
