@@ -127,9 +127,9 @@ def speed() -> str:
     return f"""# Speed
 
 Ratios to something measured in the same run; absolute numbers are of one small machine and mean little. `make bench`
-measures again. SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin runs
-with its defaults, safety only and without partial-order reduction, on the same model with the same states; its fixed
-costs weigh on the small instances, so the largest is the one to judge by.
+measures again. SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin
+runs with its defaults, safety only and without partial-order reduction, on the same model with the same states; its
+fixed costs weigh on the small instances, so the largest is the one to judge by.
 
 {chr(10).join(tables)}"""
 

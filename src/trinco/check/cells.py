@@ -75,16 +75,12 @@ Move: TypeAlias = tuple[int, Arrivals, Told]
 """What to add to the state; what arrives; what the environment is told (mostly nothing)."""
 
 
-class Moves(NamedTuple):
-    """All moves of a cell, sorted by how little there is to do for them."""
-
-    silent: tuple[int, ...]
-    """Those that only add."""
-    telling_one: tuple[tuple[int, int, Arrival], ...]
-    """Those that send to one node: the difference, the receiver, what arrives there."""
-    telling_many: tuple[tuple[int, Arrivals], ...]
-    with_news: tuple[Move, ...]
-    """Those the environment must know of."""
+Moves: TypeAlias = tuple[
+    tuple[int, ...], tuple[tuple[int, int, Arrival], ...], tuple[tuple[int, Arrivals], ...], tuple[Move, ...]
+]
+"""All moves of a cell, sorted by how little there is to do for them: those that only add; those that send to one node
+(the difference, the receiver, what arrives there); those that send to several; those the environment must know of. A
+plain tuple, because the search takes it apart three times a state, and Python is twice as quick with those."""
 
 
 class Cells:
@@ -149,12 +145,11 @@ class Cells:
     def find_moves(self, number: int) -> Moves:
         moves = [move for move, _ in self.labelled_moves(number)]
         plain = [(difference, arrivals) for difference, arrivals, news in moves if not news]
-        found = self.moves[number] = Moves(
-            silent=tuple(difference for difference, arrivals in plain if not arrivals),
-            telling_one=tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1),
-            telling_many=tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1),
-            with_news=tuple(move for move in moves if move[2]),
-        )
+        silent = tuple(difference for difference, arrivals in plain if not arrivals)
+        telling_one = tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1)
+        telling_many = tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1)
+        with_news = tuple(move for move in moves if move[2])
+        found = self.moves[number] = (silent, telling_one, telling_many, with_news)
         return found
 
     def labelled_moves(self, number: int) -> tuple[tuple[Move, Label], ...]:
