@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.check.examples.clocks import Holder, Hourglass, Shelf
+from tests.check.examples.clocks import Entry, Holder, Hourglass, Shelf, SlimEntry, StructEntry
 from tests.check.examples.lease import CountsFromTheReturn, Renewing, Tenant, system
 from trinco.check.model import Clocks, Model
 from trinco.check.replay import replay
@@ -112,9 +112,10 @@ def test_how_long_ago_a_deadline_was_is_not_kept_and_asking_is_refused() -> None
         check(Model(nodes=[Hourglass()], clocks=Clocks(), inputs={"look": 1}))
 
 
-def test_an_instant_inside_a_plain_value_counts_down_too() -> None:
+@pytest.mark.parametrize("kind", [Entry, SlimEntry, StructEntry])
+def test_an_instant_inside_a_plain_value_counts_down_too(kind: type) -> None:
     expired = {"expired": lambda view: view.node(0).found_expired}
-    result = check(Model(nodes=[Shelf()], clocks=Clocks(), inputs={"look": 1}, sometimes=expired))
+    result = check(Model(nodes=[Shelf(kind)], clocks=Clocks(), inputs={"look": 1}, sometimes=expired))
     assert result.verdict is Verdict.HOLDS
 
 

@@ -8,10 +8,7 @@ transitions need a few thousand handler runs.
 Time is relative: now is always ``Instant(0)``, and a tick lowers every instant of a state by one, down to zero.
 """
 
-import dataclasses
 from typing import Any, NamedTuple
-
-import msgspec
 
 from trinco.check.model import Model, Timers
 from trinco.core import snapshot
@@ -310,8 +307,5 @@ def sink_instants(value: Any) -> Any:
         return tuple(map(sink_instants, value))
     if value.__class__ is frozenset:
         return frozenset(map(sink_instants, value))
-    if isinstance(value, msgspec.Struct):
-        return type(value)(*(sink_instants(getattr(value, name)) for name in value.__struct_fields__))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return type(value)(*map(sink_instants, snapshot.fields_of(value)))
-    return value
+    names = snapshot.parts_of_value(value.__class__)
+    return snapshot.with_parts(value, [sink_instants(getattr(value, name)) for name in names]) if names else value

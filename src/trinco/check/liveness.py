@@ -6,7 +6,7 @@ each whether a run can stay in it *fairly*: every action that must happen (a del
 either taken inside the component or is not possible in some state of it. With weak fairness this is exact: an action
 that is possible in every state of a component and never taken in it is also neglected by every smaller cycle.
 
-So the answer is sound on cyclic graphs. Most graphs with a bound on entries have no cycle at all, which is seen cheaply
+So the answer is sound on cyclic graphs. Mostly there is no cycle at all in which somebody waits, which is seen cheaply
 and first. ``ctx.choose`` is chosen by an adversary: a random back-off that may lose for ever is reported.
 """
 
@@ -35,7 +35,8 @@ def find_starvation(search: Search) -> Lasso | None:
     """A fair run in which some process waits for ever, if there is one. Needs a search that ended without symmetry:
     a renamed process is not the one that waits."""
     assert search.symmetry is None
-    recurring = beyond_cycles(search.seen, partial(_successors, search))
+    waiting = _with_somebody_waiting(search)
+    recurring = beyond_cycles(waiting, partial(_staying, search, waiting))
     for states in _cycles(search, recurring):
         for process in search.model.processes:
             lasso = _starve(search, states, process)
@@ -63,8 +64,11 @@ def _cycles(search: Search, states: set[int]) -> Iterator[set[int]]:
             yield component
 
 
-def _successors(search: Search, state: int) -> list[int]:
-    return search.successors((state,))
+def _with_somebody_waiting(search: Search) -> set[int]:
+    """Only among these can there be a cycle in which somebody waits all the time, and they are far fewer than all."""
+    cells, processes = search.cells, set(search.model.processes)
+    waits = [cell.node in processes and cells.local(number).phase is WAITING for number, cell in enumerate(cells.cells)]
+    return {state for state in search.seen if any(waits[cell] for cell in cells.unpack(state))}
 
 
 def _staying(search: Search, states: set[int], state: int) -> list[int]:

@@ -15,7 +15,7 @@ import msgspec
 
 from trinco.core.errors import ContractBroken
 from trinco.core.ids import Ids
-from trinco.core.snapshot import field_names
+from trinco.core.snapshot import parts_of_value
 
 
 class Signed(msgspec.Struct, frozen=True):
@@ -58,11 +58,7 @@ def signatures_in(value: Any) -> frozenset[Signed]:
 def _parts_of(value: Any) -> Iterable[Any]:
     if isinstance(value, (tuple, list, frozenset, set)):
         return value
-    if isinstance(value, msgspec.Struct):
-        return [getattr(value, name) for name in value.__struct_fields__]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, name) for name in field_names(type(value))]
-    return ()
+    return [getattr(value, name) for name in parts_of_value(value.__class__)]
 
 
 def forbid_forgery(me: int, known: Iterable[Any], made: Iterable[Any]) -> None:

@@ -6,12 +6,15 @@ once per class: ``copy.deepcopy`` is fifty times slower, and this lies on the pa
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+import msgspec
+
 from trinco.core.ids import Ids
+from trinco.core.instant import Instant
 
 Snapshot: TypeAlias = tuple[Any, ...]
 
@@ -19,6 +22,29 @@ Snapshot: TypeAlias = tuple[Any, ...]
 @cache
 def field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@cache
+def parts_of_value(kind: type) -> tuple[str, ...]:
+    """The names of what a value of this class holds: a struct's or dataclass' fields, or the slots of a plain class.
+    Empty for an atom."""
+    if dataclasses.is_dataclass(kind):
+        return field_names(kind)
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    slots = getattr(kind, "__slots__", ())
+    return () if kind.__module__ == "builtins" or issubclass(kind, Instant) else tuple(slots)
+
+
+def with_parts(value: Any, parts: Iterable[Any]) -> Any:
+    """A value of the same class that holds other parts, in the order of ``parts_of_value``."""
+    kind = value.__class__
+    if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct):
+        return kind(*parts)
+    other = kind.__new__(kind)
+    for name, part in zip(parts_of_value(kind), parts, strict=True):
+        setattr(other, name, part)
+    return other
 
 
 @cache

@@ -17,7 +17,7 @@ from trinco.core.errors import DamagedData
 from trinco.core.event import Event, Kind
 from trinco.core.ids import members
 from trinco.core.instant import Instant
-from trinco.core.snapshot import field_names, set_fields
+from trinco.core.snapshot import field_names, parts_of_value, set_fields
 
 FORMAT = "trinco-trace-1"
 MOST_NODES = 1_000_000
@@ -170,6 +170,9 @@ def _encodable(value: Any) -> Any:
         return value.at
     if isinstance(value, type):
         return value.__name__
+    names = parts_of_value(value.__class__)
+    if names:
+        return {name: getattr(value, name) for name in names}
     raise NotImplementedError(f"a trace cannot hold {value!r}")
 
 

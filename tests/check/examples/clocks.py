@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from trinco.core.context import Context
 from trinco.core.instant import Instant
 from trinco.core.node import Node, Process
@@ -15,15 +17,41 @@ class Entry:
     until: Instant
 
 
+class SlimEntry:
+    """The same without ``dataclasses``, as code that must start quickly writes it."""
+
+    __slots__ = ("deadline", "owner")
+
+    def __init__(self, owner: int, until: Instant) -> None:
+        self.owner = owner
+        self.deadline = until
+
+    @property
+    def until(self) -> Instant:
+        return self.deadline
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SlimEntry) and (self.owner, self.deadline) == (other.owner, other.deadline)
+
+    def __hash__(self) -> int:
+        return hash((SlimEntry, self.owner, self.deadline))
+
+
+class StructEntry(msgspec.Struct, frozen=True):
+    owner: int
+    until: Instant
+
+
 @dataclass(slots=True)
 class Shelf(Node):
     """Keeps an entry for two ticks, and notes when it is looked at after that."""
 
-    entry: Entry | None = None
+    kind: type = Entry
+    entry: Entry | SlimEntry | StructEntry | None = None
     found_expired: bool = False
 
     def on_start(self, ctx: Context) -> None:
-        self.entry = Entry(owner=1, until=ctx.now() + 2)
+        self.entry = self.kind(1, ctx.now() + 2)
 
     def look(self, ctx: Context) -> None:
         assert self.entry is not None
