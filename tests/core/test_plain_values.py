@@ -32,9 +32,10 @@ class Form(msgspec.Struct, frozen=True):
 
 
 VOTE = Signed(1, "yes")
+IDS = ["slots", "dataclass", "struct", "one in the other"]
 
 
-@pytest.mark.parametrize("value", [Slip(VOTE, None), Card(VOTE), Form(VOTE), (Slip((Card(VOTE),), 3),)], ids=repr)
+@pytest.mark.parametrize("value", [Slip(VOTE, None), Card(VOTE), Form(VOTE), (Slip((Card(VOTE),), 3),)], ids=IDS)
 def test_a_signature_is_found_wherever_a_value_keeps_it(value):
     assert signatures_in(value) == {VOTE}
     with pytest.raises(ContractBroken):
