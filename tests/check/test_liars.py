@@ -154,3 +154,9 @@ def test_who_answers_many_may_crash_half_way_whoever_it_answers_to(byzantine: fr
         sometimes={"only the first echo got out": half},
     )
     assert check(model).verdict is Verdict.HOLDS
+
+
+def test_the_trace_says_who_lies_so_that_its_beliefs_are_not_judged_there_either() -> None:
+    found = check(with_liar(TwoFaced())).counterexample
+    assert found is not None
+    assert found.recording.header.byzantine == (2,)

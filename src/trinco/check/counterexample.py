@@ -13,9 +13,9 @@ from trinco.check.handlers import Event, Outcome
 from trinco.check.paths import Way
 from trinco.check.search import Search, Violation
 from trinco.check.steps import Step
-from trinco.core.event import STEPS, Kind
+from trinco.core.event import STEPS, Kind, kind_of_input
 from trinco.core.message import Message, describe
-from trinco.core.trace import FORMAT, Header, Recording
+from trinco.core.trace import FORMAT, Header, Record, Recording
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,16 @@ class Narrator:
         self._in_flight: dict[tuple[int, int], list[tuple[Message, int]]] = {}
         self._before = [outcome.local for outcome in starts]
         roles = tuple(type(node).__name__ for node in model.nodes)
-        header = Header(FORMAT, protocol, len(model.nodes), model.k, roles, runtime="checker", finished=False)
+        header = Header(
+            format=FORMAT,
+            protocol=protocol,
+            n=len(model.nodes),
+            k=model.k,
+            roles=roles,
+            runtime="checker",
+            finished=False,
+            byzantine=tuple(sorted(model.byzantine)),
+        )
         self.recording = Recording(header, [type(node) for node in model.nodes])
         for node, outcome in enumerate(starts):
             self._step(Label(node, Event("start"), outcome))
@@ -91,7 +100,7 @@ class Narrator:
 
     def _step(self, label: Label) -> None:
         node, event, outcome = label.node, label.event, label.outcome
-        kind = _KINDS.get(event.kind) or _INPUTS.get(event.name, Kind.INPUT)
+        kind = _KINDS.get(event.kind) or kind_of_input(event.name)
         cause = self._received(node, event) if kind is Kind.RECEIVE else None
         peer = event.source if kind is Kind.RECEIVE else None
         after = self._search.handlers.locals[outcome.local]
@@ -114,13 +123,13 @@ class Narrator:
         drifting = clocks.drifting if clocks else frozenset()
         everybody = [node for node in range(len(self._before)) if node not in drifting]
         for node in everybody if clock == SHARED_CLOCK else [clock]:
-            was = self._search.handlers.locals[self._before[node]]
-            self._before[node] = self._search.handlers.ticked(self._before[node])
-            now = self._search.handlers.locals[self._before[node]]
-            if now != was:
-                self._record(node, Kind.TICK, fields=now.state[1:] if now.alive else None)
-            if was.believes and not now.believes:
-                self._record(node, Kind.EXPIRE)
+            tick = self._search.cells.tick(self._before[node])
+            if tick.local != self._before[node]:
+                after = self._search.handlers.locals[tick.local]
+                self._record(node, Kind.TICK, fields=after.state[1:] if after.alive else None)
+            for news in tick.news:
+                self._record(node, news.kind)
+            self._before[node] = tick.local
 
     def _received(self, node: int, event: Event) -> int:
         """The send that a delivery belongs to: the oldest of that message in the channel."""
@@ -143,9 +152,8 @@ class Narrator:
         fields: tuple[object, ...] | None = None,
     ) -> int:
         records = self.recording.records
-        records.append((float(self._time), node, kind, peer, message, cause, note, token, fields))
+        records.append(Record(float(self._time), node, kind, peer, message, cause, note, token, fields))
         return len(records) - 1
 
 
 _KINDS = {"start": Kind.START, "deliver": Kind.RECEIVE, "timer": Kind.TIMER}
-_INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}

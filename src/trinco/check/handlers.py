@@ -14,7 +14,7 @@ from trinco.check.model import Model, Timers
 from trinco.core import snapshot
 from trinco.core.context import Context, Phase
 from trinco.core.errors import ContractBroken
-from trinco.core.event import Kind
+from trinco.core.event import Kind, kind_of_input
 from trinco.core.instant import Instant
 from trinco.core.message import Message, describe
 from trinco.core.node import Node
@@ -259,11 +259,8 @@ def _input_news(event: Event) -> tuple[News, ...]:
     """That somebody asked, left, or called another input, is to be seen from outside."""
     if event.kind != "input":
         return ()
-    kind = _INPUTS.get(event.name, Kind.INPUT)
+    kind = kind_of_input(event.name)
     return (News(kind, note=event.name if kind is Kind.INPUT else None),)
-
-
-_INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}
 
 
 def _call_input(context: Recorder, node: Any, name: str) -> None:

@@ -40,6 +40,11 @@ class Kind(StrEnum):
 STEPS = frozenset({Kind.START, Kind.ACQUIRE, Kind.RELEASE, Kind.INPUT, Kind.RECEIVE, Kind.TIMER, Kind.RESTART})
 
 
+def kind_of_input(name: str) -> Kind:
+    """What it is called in a trace when the environment calls this input of a process."""
+    return {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}.get(name, Kind.INPUT)
+
+
 class Event(msgspec.Struct, omit_defaults=True):
     """``cause`` is the event that made this one happen, as (node, how many events that node had by then): for a
     receive its send, for an effect its step. ``clock`` is the vector clock, whose own entry counts the node's events.

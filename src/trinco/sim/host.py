@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trinco.core import snapshot
 from trinco.core.context import Context, Phase
-from trinco.core.event import Kind
+from trinco.core.event import Kind, kind_of_input
 from trinco.core.instant import Instant
 from trinco.core.message import Message
 from trinco.core.node import Node
@@ -112,7 +112,7 @@ class Host(Context):
         if not self.up:
             self._not_up(self.call, name, None, None)
             return
-        kind = _INPUTS.get(name, Kind.INPUT)
+        kind = kind_of_input(name)
         if kind is Kind.RELEASE and self.phase is not Phase.INSIDE:
             return  # it was lost while the node was paused
         if kind is Kind.ACQUIRE:
@@ -158,13 +158,13 @@ class Host(Context):
         if self.dies_after is not None:
             self.sends_left = self.dies_after
         known = () if self.honest else (snapshot.take(self.node), self.stored, message, *arguments)
-        sent_before = len(self._sim.liars_sent)
+        self._sim.liar_sent.clear()
         try:
             handler(self, *arguments)
         except Died:
             self.crash()
         if not self.honest:
-            forbid_forgery(self.me, known, (self.node, self.stored, self._sim.liars_sent[sent_before:]))
+            forbid_forgery(self.me, known, (self.node, self.stored, self._sim.liar_sent))
 
     # Effects that go out
 
@@ -212,7 +212,7 @@ class Host(Context):
                 raise Died
             self.sends_left -= 1
         if not self.honest:
-            self._sim.liars_sent.append(message)
+            self._sim.liar_sent.append(message)
 
     def set_timer(self, name: str, delay: float) -> None:
         number = self._timers[name] = next(self._sim.timer_numbers)
@@ -328,7 +328,6 @@ class Host(Context):
 
 
 _SEND, _RECEIVE = Kind.SEND, Kind.RECEIVE
-_INPUTS = {"acquire": Kind.ACQUIRE, "release": Kind.RELEASE}
 
 
 class QuietHost(Host):

@@ -78,7 +78,8 @@ class Simulation:
         self.monitors: list[Monitor] = claimed(scenario.claims, **scenario.values)
         self.violation: Violation | None = None
         self.history: list[tuple[float, int, Kind]] = []
-        self.liars_sent: list[Message] = []
+        self.liar_sent: list[Message] = []
+        """What the liar whose step is going on has sent in it."""
         self.timer_numbers = count()
         self.hosts = self._make_hosts(nodes)
         self.receive = [host.receive for host in self.hosts]
