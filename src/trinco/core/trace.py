@@ -103,8 +103,8 @@ class VectorClocks:
 
 
 class Recording:
-    """Records in the making. Runtimes append straight to ``records``; the simulator appends plain tuples in the order of
-    :class:`Record`, which is what keeps tracing cheap."""
+    """Records in the making. Runtimes append straight to ``records``; the simulator appends plain tuples, in the order
+    of :class:`Record`, which is what keeps tracing cheap."""
 
     def __init__(self, header: Header, kinds: Sequence[type]) -> None:
         self.header = header
