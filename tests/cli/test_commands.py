@@ -291,8 +291,7 @@ class TestKilled:
     def test_a_swarm_whose_process_is_killed_leaves_no_worker_behind(self) -> None:
         call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
         process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        workers = wait_for(lambda: sum("spawn_main" in command for command in descendants(process.pid).values()) >= 2)
-        assert workers
+        assert wait_for(lambda: list(descendants(process.pid).values()).count("spawn_main") >= 2)
         left_behind = set(descendants(process.pid))
         process.kill()
         process.wait(timeout=10)
@@ -300,7 +299,7 @@ class TestKilled:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """The living processes below one, with their commands."""
+    """The living processes below one, with what they are: workers are "spawn_main"."""
     found: dict[int, str] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -309,7 +308,8 @@ def descendants(pid: int) -> dict[int, str]:
         except OSError:
             continue
         if parent == pid:
-            found |= {int(folder.name): command, **descendants(int(folder.name))}
+            what = "spawn_main" if "spawn_main" in command else command
+            found |= {int(folder.name): what, **descendants(int(folder.name))}
     return found
 
 
@@ -321,12 +321,12 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0, every: float = 0.05) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        select.select([], [], [], 0.05)
+        select.select([], [], [], every)
     return True
 
 
@@ -360,6 +360,19 @@ class TestCtrlC:
         assert code == 130
         assert "interrupted" in shown
         assert "units of time, no violation so far" in shown
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_while_workers_are_still_starting_is_theirs_to_ignore(self, workers: int) -> None:
+        """As soon as so many have been seen, they are in the middle of loading."""
+        call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(call, start_new_session=True, text=True, **output)  # type: ignore[call-overload]
+        assert wait_for(lambda: list(descendants(process.pid).values()).count("spawn_main") >= workers, every=0.001)
+        os.killpg(process.pid, signal.SIGINT)
+        shown, _ = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert shown.count("\n") == 1
+        assert "interrupted after" in shown
 
     def test_ends_a_swarm_and_says_how_many_seeds_were_run(self) -> None:
         code, shown = self.interrupt("sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2", after=" seeds")
