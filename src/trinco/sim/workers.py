@@ -16,7 +16,7 @@ LOOK_EVERY_SECONDS = 0.5
 @contextmanager
 def process_pool(jobs: int) -> Iterator[Executor]:
     """Workers that are started afresh (a process with threads must not fork), leave Ctrl-C to whoever started them,
-    are ended at once when it comes, and end by themselves when that process is gone, even if it was killed."""
+    stop after what they have in hand when it comes, and end by themselves when that process is gone, even if killed."""
     fresh = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=fresh, initializer=_watch, initargs=(os.getpid(),))
     try:
