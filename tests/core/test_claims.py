@@ -55,4 +55,5 @@ def test_every_formula_of_the_catalogue_has_a_value_at_the_smallest_size(entry):
     for field in dataclasses.fields(entry.claims):
         value = getattr(entry.claims, field.name)
         if isinstance(value, Formula):
-            assert value.low(n=entry.smallest) <= value.high(n=entry.smallest)
+            letters = entry.letters(entry.smallest)
+            assert value.low(**letters) <= value.high(**letters)

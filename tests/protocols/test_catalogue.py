@@ -16,6 +16,9 @@ from trinco.sim.simulation import run
 from trinco.sim.swarm import Swarm
 from trinco.sim.workload import Scripted, saturated
 
+peers = pytest.mark.parametrize(
+    "entry", [entry for entry in ENTRIES if not entry.claims.timed], ids=lambda entry: entry.name
+)
 everyone = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 
 
@@ -35,7 +38,7 @@ def test_an_unknown_name_gets_the_nearest_one_suggested() -> None:
         find("ricart_agrawala")
 
 
-@everyone
+@peers
 @pytest.mark.parametrize("n", [4, 8, 16, 32, 64])
 def test_messages_per_entry_are_as_claimed(entry: Entry, n: int) -> None:
     result = run(scenario(entry, n, workload=saturated(3 * n)))
@@ -63,7 +66,7 @@ def test_the_ring_s_delay_lies_between_0_and_n_minus_1(n: int) -> None:
     assert waits == [0.0, n - 0.25, n - 1]
 
 
-@everyone
+@peers
 def test_the_claimed_network_is_enough_in_many_random_runs(entry: Entry) -> None:
     links = Links(Uniform(0.1, 5.0), ordered=entry.claims.network is Network.FIFO)
     swarm = Swarm(scenario(entry, 5, workload=saturated(25), links=links))
@@ -90,7 +93,7 @@ def test_ricart_agrawala_s_bound_on_overtaking_needs_fifo_channels() -> None:
     assert reordered.violation.text == "p2 waits and was overtaken 5 times, at most 4 are claimed"
 
 
-@everyone
+@peers
 def test_a_single_crash_is_beyond_the_claims_and_blocks_somebody(entry: Entry) -> None:
     with pytest.raises(BeyondClaims):
         model_of(entry, n=3, crashes=1)
@@ -99,7 +102,7 @@ def test_a_single_crash_is_beyond_the_claims_and_blocks_somebody(entry: Entry) -
     assert result.violation.kind in ("deadlock", "livelock", "starvation")
 
 
-@everyone
+@peers
 def test_two_nodes_at_least_and_somebody_asks(entry: Entry) -> None:
     with pytest.raises(UsageError, match="at least 2"):
         entry.nodes(1)

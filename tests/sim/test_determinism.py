@@ -133,7 +133,7 @@ from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed
 for entry in ENTRIES:
-    scenario = Scenario(protocol=entry.name, build=entry.build, claims=entry.claims, n=4, seed=5,
+    scenario = Scenario(protocol=entry.name, build=entry.build, claims=entry.claims, n=entry.smallest + 3, seed=5,
                         workload=Closed(20), links=Links(Exponential(1.0)))
     print(run(scenario).trace_hash)
 """

@@ -114,6 +114,9 @@ class Recorder(Context):
         self.arities.append(options)
         return self.choices[position] if position < len(self.choices) else 0
 
+    def wall_clock(self) -> int:
+        return 0
+
     def now(self) -> Instant:
         return NOW
 

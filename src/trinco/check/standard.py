@@ -33,13 +33,13 @@ def model_of(
     if bypass:
         if claims.bypass is None:
             raise UsageError(f"{entry.name} makes no claim about overtaking")
-        monitors.append(BoundedBypass(int(claims.bypass.high(n=n))))
+        monitors.append(BoundedBypass(int(claims.bypass.high(**entry.letters(n)))))
     groups = entry.interchangeable(n) if symmetry and entry.interchangeable else ()
     if symmetry and not groups:
         raise UsageError(f"{entry.name} compares the ids of its nodes: there is no symmetry to use")
     return Model(
         nodes=entry.nodes(n),
-        k=int(claims.k.high(n=n)),
+        k=int(claims.k.high(**entry.letters(n))),
         network=network,
         inputs={"acquire": rounds},
         crashes=crashes,
@@ -51,7 +51,7 @@ def model_of(
 
 
 def _stay_within(entry: Entry, n: int, network: Network, crashes: int) -> None:
-    claimed = entry.claims.crashes.high(n=n)
+    claimed = entry.claims.crashes.high(**entry.letters(n))
     if crashes > claimed:
         raise BeyondClaims(
             f"{entry.name} does not claim to survive {crashes} crash{'es' * (crashes > 1)} (claimed: {claimed:g})"

@@ -25,6 +25,7 @@ class Fairness(Enum):
     FIFO_BY_CLOCK = "by logical clock, ties by id"
     FIFO_BY_ARRIVAL = "first come, first served at the coordinator"
     ROUND_ROBIN = "in the order of the ring"
+    BY_TICKET = "by ticket, which a process takes when it is first refused"
 
 
 @dataclass(frozen=True, kw_only=True)

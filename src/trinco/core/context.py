@@ -58,6 +58,11 @@ class Context:
         """This node's own clock. Only timed protocols ask; everything else lives on timers."""
         raise self._missing("now")
 
+    def wall_clock(self) -> int:
+        """Microseconds since 1970 by this host's clock, right or wrong; 0 in the checker. Good for a first guess that
+        somebody else judges, for nothing else."""
+        raise self._missing("wall_clock")
+
     def store(self, value: Any) -> None:
         """Keep a value that survives a crash; ``on_restart`` is handed the last one."""
         raise self._missing("store")

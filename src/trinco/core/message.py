@@ -24,7 +24,10 @@ def tag_of(message: Message) -> str:
 
 
 def describe(message: Any) -> str:
-    """``request(timestamp=4)``: for timelines and errors; takes messages and what a trace file holds of them."""
+    """``request(timestamp=4)``: for timelines and errors; takes messages and what a trace file holds of them. A message
+    with more in it than a line can show says by itself what it is, ``in_words``."""
+    if hasattr(message, "in_words"):
+        return str(message.in_words())
     if isinstance(message, Message):
         message = msgspec.to_builtins(message, enc_hook=repr, order="deterministic")
     if not isinstance(message, dict):

@@ -6,6 +6,7 @@ assigned and never mutated in place, so that a runtime can take a snapshot, comp
 
 from typing import Any
 
+from trinco.core import snapshot
 from trinco.core.context import Context
 from trinco.core.message import Message
 
@@ -14,6 +15,12 @@ class Node:
     """Anything that receives messages: a server, a store, a liar. Override what the paper needs."""
 
     __slots__ = ()
+
+    @classmethod
+    def in_place_of(cls, honest: "Node") -> "Node":
+        """A node of this class, a liar, with the fields of the honest one that it replaces."""
+        liar: Node = snapshot.restore((cls, *snapshot.fields_of(honest)))
+        return liar
 
     def on_start(self, ctx: Context) -> None:
         """Called once, before anything else happens."""

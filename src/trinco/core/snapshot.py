@@ -1,8 +1,9 @@
 """A node's state as a value, and a node from such a value.
 
-A snapshot is the tuple ``(class, field, field, ...)``; a field that is a part (a mutable dataclass) is a snapshot
-itself. It starts with the class because two classes with equal fields are different states. Everything is prepared
-once per class: ``copy.deepcopy`` is fifty times slower, and this lies on the path of the checker and of every trace.
+A node is a dataclass or, where it must also run without ``dataclasses``, a plain class with slots. A snapshot is the
+tuple ``(class, field, field, ...)``; a field that is a part (a mutable dataclass) is a snapshot itself. It starts with
+the class because two classes with equal fields are different states. Everything is prepared once per class:
+``copy.deepcopy`` is fifty times slower, and this lies on the path of the checker and of every trace.
 """
 
 import dataclasses
@@ -15,41 +16,50 @@ import msgspec
 
 from trinco.core.ids import Ids
 from trinco.core.instant import Instant
+from trinco.core.value import slots_of
 
 Snapshot: TypeAlias = tuple[Any, ...]
 
 
 @cache
-def field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def field_names(kind: Any) -> tuple[str, ...]:
+    if hasattr(kind, "__dataclass_fields__"):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return slots_of(kind)
 
 
 @cache
-def parts_of_value(kind: type) -> tuple[str, ...]:
+def parts_of_value(kind: Any) -> tuple[str, ...]:
     """The names of what a value of this class holds: a struct's or dataclass' fields, or the slots of a plain class.
     Empty for an atom."""
-    if dataclasses.is_dataclass(kind):
-        return field_names(kind)
     if issubclass(kind, msgspec.Struct):
-        return kind.__struct_fields__
-    slots = getattr(kind, "__slots__", ())
-    return () if kind.__module__ == "builtins" or issubclass(kind, Instant) else tuple(slots)
+        fields: tuple[str, ...] = kind.__struct_fields__
+        return fields
+    is_atom = kind.__module__ == "builtins" or issubclass(kind, Instant)
+    return () if is_atom else field_names(kind)
 
 
 def with_parts(value: Any, parts: Iterable[Any]) -> Any:
     """A value of the same class that holds other parts, in the order of ``parts_of_value``."""
     kind = value.__class__
-    if dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct):
-        return kind(*parts)
-    other = kind.__new__(kind)
-    for name, part in zip(parts_of_value(kind), parts, strict=True):
-        setattr(other, name, part)
-    return other
+    return kind(*parts) if issubclass(kind, msgspec.Struct) else _made(kind, parts)
+
+
+def _made(kind: Any, values: Iterable[Any]) -> Any:
+    """An object of a dataclass or of a plain class with slots, from the values of its fields."""
+    if hasattr(kind, "__dataclass_fields__"):
+        return kind(*values)
+    made = kind.__new__(kind)
+    for name, value in zip(field_names(kind), values, strict=True):
+        setattr(made, name, value)
+    return made
 
 
 @cache
 def set_fields(kind: type) -> frozenset[str]:
     """The fields that hold a set of ids as an int, to be shown as a list."""
+    if not dataclasses.is_dataclass(kind):
+        return frozenset()
     return frozenset(field.name for field in dataclasses.fields(kind) if field.type is Ids)
 
 
@@ -93,4 +103,4 @@ def restore(snapshot: Snapshot) -> Any:
     for position, value in enumerate(values):
         if value.__class__ is tuple and value and isinstance(value[0], type):
             values[position] = restore(value)
-    return kind(*values)
+    return _made(kind, values)

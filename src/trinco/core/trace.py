@@ -18,6 +18,7 @@ from trinco.core.event import Event, Kind
 from trinco.core.ids import members
 from trinco.core.instant import Instant
 from trinco.core.snapshot import field_names, parts_of_value, set_fields
+from trinco.core.value import Value
 
 FORMAT = "trinco-trace-1"
 MOST_NODES = 1_000_000
@@ -171,6 +172,8 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, type):
         return value.__name__
     names = parts_of_value(value.__class__)
+    if isinstance(value, Value):
+        return {"is": value.__class__.__name__} | {name: getattr(value, name) for name in names}
     if names:
         return {name: getattr(value, name) for name in names}
     raise NotImplementedError(f"a trace cannot hold {value!r}")

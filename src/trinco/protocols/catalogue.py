@@ -8,6 +8,8 @@ from types import ModuleType
 from trinco.core.claims import Claims
 from trinco.core.errors import UsageError
 from trinco.core.node import Node
+from trinco.leases.nodes import behaviours
+from trinco.leases.nodes import system as quorum_lease
 from trinco.protocols import coordinator
 from trinco.protocols.permission import ricart_agrawala
 from trinco.protocols.token import token_ring
@@ -33,6 +35,11 @@ class Entry:
         """The first line of the file's docstring."""
         return (self.module.__doc__ or self.name).splitlines()[0].rstrip(".")
 
+    def letters(self, n: int) -> dict[str, float]:
+        """What the letters of the claims stand for, in a system of n nodes."""
+        own: dict[str, float] = self.build.letters(n) if hasattr(self.build, "letters") else {}
+        return {"n": n, **own}
+
     def nodes(self, n: int) -> Sequence[Node]:
         if n < self.smallest:
             raise UsageError(f"{self.name} needs at least {self.smallest} nodes, not {n}")
@@ -47,6 +54,14 @@ ENTRIES = (
         coordinator.CLAIMS,
         repeats=True,
         interchangeable=coordinator.interchangeable,
+    ),
+    Entry(
+        "quorum-lease",
+        quorum_lease,
+        quorum_lease.QuorumLease(),
+        quorum_lease.CLAIMS,
+        smallest=5,
+        strategies=behaviours.BEHAVIOURS,
     ),
     Entry("ricart-agrawala", ricart_agrawala, ricart_agrawala.system, ricart_agrawala.CLAIMS),
     Entry("token-ring", token_ring, token_ring.system, token_ring.CLAIMS, repeats=True),

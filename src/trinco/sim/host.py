@@ -227,6 +227,9 @@ class Host(Context):
     def now(self) -> Instant:
         return Instant(self._offset + self._rate * self._kernel.now)
 
+    def wall_clock(self) -> int:
+        return int(self.now().at * 1_000_000)
+
     def store(self, value: Any) -> None:
         self.stored = value
 

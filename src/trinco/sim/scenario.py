@@ -12,6 +12,12 @@ from trinco.sim.links import Links
 from trinco.sim.workload import Closed, Workload
 
 
+def letters_of(build: Callable[[int], Sequence[Node]], n: int) -> dict[str, float]:
+    """What a system of several roles says its letters stand for."""
+    letters: dict[str, float] = build.letters(n) if hasattr(build, "letters") else {}
+    return letters
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """``build`` makes the nodes for a number n; it must be importable, so that scenarios can be sent to other
@@ -57,7 +63,7 @@ class Scenario:
     @property
     def values(self) -> dict[str, float]:
         """The letters of the claims' formulas."""
-        return {"n": self.n, **self.letters}
+        return {"n": self.n, **letters_of(self.build, self.n), **self.letters}
 
     def beyond(self) -> str | None:
         """The first thing in this scenario that the paper does not promise to survive."""

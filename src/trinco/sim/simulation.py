@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from trinco.core import cost, snapshot
+from trinco.core import cost
 from trinco.core.context import Phase
 from trinco.core.event import Event, Kind
 from trinco.core.message import Message
@@ -94,7 +94,7 @@ class Simulation:
     def _or_liar(self, me: int, node: Node) -> Node:
         """The node, or the liar that takes its place, with the same fields."""
         liar = self.scenario.byzantine.get(me)
-        return snapshot.restore((liar, *snapshot.fields_of(node))) if liar else node
+        return liar.in_place_of(node) if liar else node
 
     def _header(self, nodes: list[Node]) -> Header:
         scenario = self.scenario
@@ -106,7 +106,7 @@ class Simulation:
             roles=tuple(type(node).__name__ for node in nodes),
             seed=scenario.seed,
             within_claims=scenario.beyond() is None,
-            letters=dict(scenario.letters),
+            letters={letter: value for letter, value in scenario.values.items() if letter != "n"},
             byzantine=tuple(sorted(scenario.byzantine)),
         )
 

@@ -1,0 +1,25 @@
+"""A base in one access: the store runs ``Item.apply`` itself, in a script, a stored procedure or a transaction.
+
+What most stores of today can do (conditional create, Lua, ``INSERT .. ON CONFLICT``); the paper's four kinds need two
+to four accesses. Acquire, renew, commit and release: one access each.
+"""
+
+from trinco.core.value import Value
+from trinco.leases.accesses import Apply
+from trinco.leases.operation import FAILED, Answer, Operation
+from trinco.leases.plan import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trinco.leases.plan import Steps
+
+
+class OneAccess(Value):
+    __slots__ = ()
+    fences = True
+
+    def steps(self, operation: Operation, memory: "Any" = None) -> "Steps":
+        answer: Any = yield Apply(operation)
+        return Outcome(answer if isinstance(answer, Answer) else FAILED)

@@ -1,0 +1,257 @@
+"""What one base keeps about one lock, and the one function that changes it.
+
+``apply(item, operation, now)`` is run by stores that can run code, by clients of stores that can compare and set, by
+the simulator and by the checker; stores with a language of their own carry a twin of it. An item has a holder, waiters
+in the order of their tickets, and the largest token that was ever committed. It is never deleted: what is left of a
+released lease is a tombstone that keeps the token, so no token is given out twice.
+
+Time is the store's own: ``now`` and the ends of terms may be seconds or instants, they are only compared and added to.
+A term that ends *at* now is over.
+"""
+
+from trinco.core.value import Value
+from trinco.leases.claim import Claim
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    Time: TypeAlias = Any
+
+
+class Limits(Value):
+    """``t_max``: no lease counts for longer, whatever it says (E21). ``waiters``: how many are remembered.
+    ``token``: the largest guess that is believed; None where the store has no wall clock."""
+
+    __slots__ = ("t_max", "token", "waiters")
+
+    def __init__(self, t_max: float = 60, waiters: int = 1024, token: int | None = None) -> None:
+        self.t_max = t_max
+        self.waiters = waiters
+        self.token = token
+
+
+NO_LIMITS = Limits(t_max=float("inf"))
+
+
+class Holder(Value):
+    """``token`` is what was committed for this very grant, None while it is tentative."""
+
+    __slots__ = ("claim", "entry", "ticket", "token", "until")
+
+    def __init__(self, claim: Claim, until: "Time", ticket: int | None, token: int | None, entry: "Any") -> None:
+        self.claim = claim
+        self.until = until
+        self.ticket = ticket
+        self.token = token
+        self.entry = entry
+
+
+class Waiter(Value):
+    __slots__ = ("claim", "entry", "ticket", "until")
+
+    def __init__(self, claim: Claim, until: "Time", ticket: int, entry: "Any") -> None:
+        self.claim = claim
+        self.until = until
+        self.ticket = ticket
+        self.entry = entry
+
+    @property
+    def rank(self) -> "tuple[int, Any]":
+        """Smaller goes first; equal tickets are told apart by their owners."""
+        return self.ticket, self.claim.owner
+
+
+class Item(Value):
+    """``token`` and ``evidence``: the largest token committed, and the signed entry that brought it. A store that
+    finds no item starts one with a token that it cannot have given out before (its clock in microseconds)."""
+
+    __slots__ = ("evidence", "holder", "token", "waiters")
+
+    def __init__(
+        self,
+        token: int = 0,
+        holder: Holder | None = None,
+        waiters: tuple[Waiter, ...] = (),
+        evidence: "Any" = None,
+    ) -> None:
+        self.token = token
+        self.holder = holder
+        self.waiters = waiters
+        self.evidence = evidence
+
+    def is_live(self, until: "Time", now: "Time") -> bool:
+        """The boundary belongs to the others: a lease that ends now can be taken."""
+        return bool(until > now)
+
+    def settled(self, now: "Time") -> "Item":
+        """Without what has run out."""
+        holder = self.holder
+        if holder is not None and not self.is_live(holder.until, now):
+            holder = None
+        waiters = self.waiters
+        if waiters:
+            waiters = tuple(each for each in waiters if each.until > now)
+        if holder is self.holder and len(waiters) == len(self.waiters):
+            return self
+        return self.but(holder=holder, waiters=waiters)
+
+    def apply(
+        self, operation: Operation, now: "Time", limits: Limits = NO_LIMITS
+    ) -> "tuple[Item, Answer, tuple[Claim, ...]]":
+        """The item afterwards, the answer, and whom to wake."""
+        item = self.settled(now)
+        if isinstance(operation, Request):
+            return (*item.request(operation, now, limits), ())
+        if isinstance(operation, Extend):
+            return (*item.extend(operation, now, limits), ())
+        if isinstance(operation, Commit):
+            return (*item.commit(operation), ())
+        if isinstance(operation, Yield):
+            item, answer = item.yield_(operation, now, limits)
+        else:
+            assert isinstance(operation, Release)
+            item, answer = item.release(operation)
+        return item, answer, item.first_in_line()
+
+    def first_in_line(self) -> tuple[Claim, ...]:
+        """Whom it is worth to wake: the first who waits, if nobody holds."""
+        return (self.waiters[0].claim,) if self.holder is None and self.waiters else ()
+
+    # Asking
+
+    def request(self, request: Request, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
+        if not self.may_take(request):
+            return self._refused(request, now, limits)
+        until, committed = now + min(request.ttl, limits.t_max), None
+        if self.holder is not None and self.holds(request.claim):
+            until, committed = max(until, self.holder.until), self.holder.token
+        waiters = tuple(each for each in self.waiters if each.claim.owner != request.claim.owner)
+        taken = self.but(holder=Holder(request.claim, until, request.ticket, committed, request.entry), waiters=waiters)
+        return taken._granted(request, now, limits)
+
+    def may_take(self, request: Request) -> bool:
+        """My own lease always, unless it belongs to a later attempt of mine (E4); a free one, unless somebody with a
+        smaller ticket waits. No ticket is larger than any."""
+        holder = self.holder
+        if holder is not None:
+            mine = holder.claim.owner == request.claim.owner
+            return mine and not request.claim.is_older_than(holder.claim)
+        return not self.has_smaller(request.claim, request.ticket)
+
+    def has_smaller(self, claim: Claim, ticket: int | None) -> bool:
+        others = (each for each in self.waiters if each.claim.owner != claim.owner)
+        if ticket is None:
+            return next(others, None) is not None
+        return any(each.rank < (ticket, claim.owner) for each in others)
+
+    def _granted(self, request: Request, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
+        holder = self.holder
+        assert holder is not None
+        item = self
+        grade = Grade.COMMITTED
+        if request.token is not None and holder.token is None:
+            token: Any = self.token + 1 if request.token is NEXT else request.token
+            if self.believes(token, limits):
+                item = self._with_token(token, request.entry)
+            else:
+                grade = Grade.TENTATIVE
+        assert item.holder is not None
+        smaller = item.has_smaller(request.claim, request.ticket)
+        answer = Answer(
+            grade, item.holder.token, holder.until - now, smaller, self.evidence if grade is Grade.TENTATIVE else None,
+            item.largest_ticket(request.claim),
+        )  # fmt: skip
+        return item, answer
+
+    def believes(self, token: "Any", limits: Limits) -> bool:
+        return bool(token > self.token and (limits.token is None or token <= limits.token))
+
+    def _with_token(self, token: int, entry: "Any") -> "Item":
+        assert self.holder is not None
+        return self.but(holder=self.holder.but(token=token), token=token, evidence=entry)
+
+    def _refused(self, request: Request, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
+        remaining = self.holder.until - now if self.holder is not None else 0
+        ticket = self.largest_ticket(request.claim)
+        item = self
+        if request.wait and request.ticket is not None:
+            item = self.with_waiter(Waiter(request.claim, now + request.wait, request.ticket, request.entry), limits)
+        return item, Answer(
+            Grade.REFUSED, None, remaining, item.has_smaller(request.claim, request.ticket), None, ticket
+        )
+
+    def with_waiter(self, waiter: Waiter, limits: Limits) -> "Item":
+        """When there are too many, the largest ticket goes."""
+        claim = waiter.claim
+        if any(claim.is_older_than(each.claim) for each in self.waiters):
+            return self
+        others = [each for each in self.waiters if each.claim.owner != claim.owner]
+        waiters = sorted([*others, waiter], key=lambda each: each.rank)
+        return self.but(waiters=tuple(waiters[: limits.waiters]))
+
+    def largest_ticket(self, claim: Claim) -> "Any":
+        """The entry with the largest ticket of anybody else, holding or waiting."""
+        known: list[Any] = [self.holder, *self.waiters]
+        others = [each for each in known if each and each.ticket is not None and each.claim.owner != claim.owner]
+        return max(others, key=lambda each: each.ticket).entry if others else None
+
+    # What a holder can do
+
+    def holds(self, claim: Claim) -> bool:
+        return self.holder is not None and self.holder.claim == claim
+
+    def commit(self, commit: Commit) -> "tuple[Item, Answer]":
+        if not self.holds(commit.claim):
+            return self, Answer(Grade.GONE, evidence=self.evidence)
+        assert self.holder is not None
+        if self.holder.token == commit.token:
+            return self, Answer(Grade.COMMITTED, commit.token)
+        if commit.token <= self.token:
+            return self, Answer(Grade.REFUSED, evidence=self.evidence)
+        smaller = self.has_smaller(commit.claim, self.holder.ticket)
+        return self._with_token(commit.token, commit.entry), Answer(Grade.COMMITTED, commit.token, smaller=smaller)
+
+    def extend(self, extend: Extend, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
+        if not self.holds(extend.claim):
+            return self, Answer(Grade.GONE)
+        assert self.holder is not None
+        until = max(self.holder.until, now + min(extend.ttl, limits.t_max))
+        item = self.but(holder=self.holder.but(until=until))
+        return item, Answer(Grade.COMMITTED, self.holder.token, until - now)
+
+    def yield_(self, operation: Yield, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
+        if not self.holds(operation.claim):
+            return self, Answer(Grade.GONE)
+        item = self.but(holder=None)
+        if operation.wait and operation.ticket is not None:
+            waiter = Waiter(operation.claim, now + operation.wait, operation.ticket, operation.entry)
+            item = item.with_waiter(waiter, limits)
+        return item, Answer(Grade.DONE)
+
+    def release(self, release: Release) -> "tuple[Item, Answer]":
+        """Compare and delete (E8)."""
+        waiters = tuple(each for each in self.waiters if each.claim != release.claim)
+        if self.holds(release.claim):
+            return self.but(holder=None, waiters=waiters), Answer(Grade.DONE)
+        if len(waiters) < len(self.waiters):
+            return self.but(waiters=waiters), Answer(Grade.DONE)
+        return self, Answer(Grade.GONE)
+
+    # Between a store's clock and what travels
+
+    def counted_from(self, now: "Time") -> "Item":
+        """The same item with durations for times: what a read carries."""
+        return self._moved(lambda until: max(until - now, 0))
+
+    def placed_at(self, now: "Time") -> "Item":
+        """The reverse, at the store: durations were counted from this moment."""
+        return self._moved(lambda remaining: now + remaining)
+
+    def _moved(self, move: "Any") -> "Item":
+        holder = self.holder
+        return self.but(
+            holder=None if holder is None else holder.but(until=move(holder.until)),
+            waiters=tuple(each.but(until=move(each.until)) for each in self.waiters),
+        )

@@ -1,0 +1,101 @@
+"""The composite lease as a node of the contract: what the simulator and the checker run."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trinco.core.context import Context
+from trinco.core.message import Message
+from trinco.core.node import Process
+from trinco.core.signed import Signed
+from trinco.core.value import Value
+from trinco.leases import accesses
+from trinco.leases.claim import Claim
+from trinco.leases.client import LeaseClient
+from trinco.leases.nodes.messages import Access, Reply
+from trinco.leases.operation import Operation, Release
+from trinco.leases.terms import Terms
+
+if TYPE_CHECKING:
+    from trinco.leases.plan import Algorithm
+
+
+INCARNATION = 1_000_000
+"""Owners are numbers: the client's own, plus so much for each time it came back."""
+
+
+class Body(Value):
+    """What a client signs: which token and which ticket are its own."""
+
+    __slots__ = ("claim", "ticket", "token")
+
+    def __init__(self, claim: Claim, token: Any, ticket: int | None) -> None:
+        self.claim = claim
+        self.token = token
+        self.ticket = ticket
+
+
+class Client(LeaseClient, Process):
+    """``stores`` are the ids of the bases, in order. ``quiet``: nobody answers a release of one access, and the next
+    request does not wait for it. That is all the same to a base, which compares attempts, and leaves the checker far
+    fewer states."""
+
+    __slots__ = ("quiet", "stores")
+
+    def __init__(
+        self,
+        owner: int,
+        terms: Terms,
+        algorithms: "tuple[Algorithm, ...]",
+        stores: tuple[int, ...],
+        quiet: bool = False,
+    ) -> None:
+        LeaseClient.__init__(self, owner, terms, algorithms)
+        self.stores = stores
+        self.quiet = quiet
+
+    def on_restart(self, ctx: Context, stored: int | None) -> None:
+        """Whoever comes back is somebody else: what it held before is not its own any more (E17)."""
+        incarnation = 1 + (stored or 0)
+        ctx.store(incarnation)
+        self.owner = ctx.me + INCARNATION * incarnation
+
+    def access(self, ctx: Context, base: int, access: accesses.Access) -> None:
+        operation = self.bases[base].chain[0].operation
+        ctx.send(self.stores[base], Access(operation.claim, access, not self.waits_for(operation)))
+
+    def waits_for(self, operation: Operation) -> bool:
+        return not (self.quiet and isinstance(operation, Release))
+
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
+        assert isinstance(message, Reply)
+        base = self.stores.index(source)
+        chain = self.bases[base].chain
+        if chain and chain[0].operation.claim == message.claim:
+            self.answered(ctx, base, message.reply)
+
+    def signed(self, ctx: Context, claim: Claim) -> Signed | None:
+        if self.guess is None and self.ticket is None:
+            return None
+        return ctx.sign(Body(claim, self.guess, self.ticket))
+
+    def token_in(self, ctx: Context, evidence: Any) -> int:
+        body = _body(ctx, evidence)
+        return body.token if body is not None and isinstance(body.token, int) else 0
+
+    def ticket_in(self, ctx: Context, evidence: Any) -> int:
+        body = _body(ctx, evidence)
+        return body.ticket if body is not None and body.ticket is not None else 0
+
+    def column(self, store: int) -> Any:
+        return self.bases[self.stores.index(store)]
+
+    def relabel(self, names: Mapping[int, int]) -> None:
+        renamed = list(self.bases)
+        for position, store in enumerate(self.stores):
+            renamed[self.stores.index(names[store])] = self.bases[position]
+        self.bases = tuple(renamed)
+
+
+def _body(ctx: Context, evidence: Any) -> Body | None:
+    genuine = isinstance(evidence, Signed) and ctx.verify(evidence) and isinstance(evidence.body, Body)
+    return evidence.body if genuine else None
