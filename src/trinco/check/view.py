@@ -19,6 +19,11 @@ class View:
         self._state = state
         self._numbers = cells.unpack(state)
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The correct ones that compete."""
+        return self._cells.model.processes
+
     def local(self, node: int) -> Local:
         return self._cells.local(self._numbers[node])
 

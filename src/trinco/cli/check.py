@@ -3,26 +3,37 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from trinco.check.leases import lease_model
 from trinco.check.replay import as_pytest
 from trinco.check.run import Checker, Result
 from trinco.check.search import Progress, Verdict
 from trinco.check.standard import model_of
 from trinco.cli import exits
 from trinco.cli.files import write_text, write_trace
+from trinco.cli.leases import NAME as LEASE
+from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, whole
 from trinco.cli.progress import progress
 from trinco.cli.sizes import check_k
 from trinco.core.claims import Network
-from trinco.protocols.catalogue import find
+from trinco.core.errors import BeyondClaims, UsageError
+from trinco.leases.nodes.system import QuorumLease
+from trinco.protocols.catalogue import Entry, find
+
+UNSAID = -1
 
 EXAMPLES = """examples:
   trinco check ricart-agrawala -n 3 --rounds 2     every run of three processes that enter twice each
   trinco check coordinator -n 4 --rounds forever   no bound on entries, where the states stay finite
   trinco check ricart-agrawala -n 3 --bypass       the claimed bound on overtaking too
+  trinco check quorum-lease                        leases over four stores of which one lies, with time
+  trinco check quorum-lease --policy priority --byzantine deny-all --no-time
   trinco check ricart-agrawala --crashes 1 --beyond-claims --write-test test_crash.py
 
 exit: 0 what was asked holds, 1 a property is violated, 3 a bound ended the search without a verdict
@@ -36,16 +47,28 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n"), default=3, help="how many nodes (3)")
+    parser.add_argument("-n", type=whole(1, "n"), help="how many nodes (3)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
-    parser.add_argument("--rounds", type=_rounds, default=2, metavar="R|forever", help="entries per process (2)")
+    parser.add_argument("--rounds", type=_rounds, default=UNSAID, metavar="R|forever", help="entries per process (2)")
     parser.add_argument("--network", choices=("fifo", "unordered"), help="order of channels (what the protocol claims)")
     parser.add_argument("--crashes", type=whole(0, "the number of crashes"), default=0, help="how many may crash (0)")
     parser.add_argument("--bypass", action="store_true", help="check the claimed bound on overtaking, too")
-    parser.add_argument("--symmetry", action="store_true", help="merge states that differ only in who is who")
+    parser.add_argument(
+        "--symmetry",
+        action=argparse.BooleanOptionalAction,
+        help="merge states that differ only in who is who (no; for quorum-lease: the stores, yes)",
+    )
     parser.add_argument("--no-liveness", action="store_true", help="do not look for starvation")
     parser.add_argument("--no-reductions", action="store_true", help="plain search, whatever the protocol declares")
     parser.add_argument("--beyond-claims", action="store_true", help="allow what the paper does not promise to survive")
+    parser.add_argument(
+        "--byzantine",
+        action="append",
+        default=[],
+        metavar="[NODE:]BEHAVIOUR",
+        help="let a store lie; for quorum-lease one does 'any' thing: grants, denies or is silent",
+    )
+    add_lease_options(parser, small=True)
     add_bounds(parser)
     add_counterexample(parser)
     add_json(parser)
@@ -78,13 +101,22 @@ def _rounds(text: str) -> int | None:
 
 def run(options: argparse.Namespace) -> int:
     entry = find(options.protocol)
-    check_k(entry, options.n, options.k)
+    refuse_lease_options(entry, options)
+    return _check_lease(entry, options) if entry.name == LEASE else _check(entry, options)
+
+
+def _check(entry: Entry, options: argparse.Namespace) -> int:
+    if options.byzantine:
+        raise UsageError(f"{entry.name} lists no Byzantine behaviour; '--byzantine' is for {LEASE}")
+    n = options.n or 3
+    rounds = 2 if options.rounds == UNSAID else options.rounds
+    check_k(entry, n, options.k)
     asked: dict[str, Any] = {
-        "n": options.n,
-        "rounds": options.rounds,
+        "n": n,
+        "rounds": rounds,
         "network": Network[options.network.upper()] if options.network else None,
         "crashes": options.crashes,
-        "symmetry": options.symmetry,
+        "symmetry": bool(options.symmetry),
         "bypass": options.bypass,
         "reductions": not options.no_reductions,
         "beyond_claims": options.beyond_claims,
@@ -99,8 +131,8 @@ def run(options: argparse.Namespace) -> int:
     network = checker.model.network.name.lower()
     shown = {
         "protocol": entry.name,
-        "n": options.n,
-        "rounds": options.rounds or "forever",
+        "n": n,
+        "rounds": rounds or "forever",
         "network": network,
         "crashes": options.crashes,
     }
@@ -113,8 +145,72 @@ def run(options: argparse.Namespace) -> int:
     return conclude(checker, options, shown, f"model_of(find({entry.name!r}), {wanted})", imports)
 
 
+def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
+    system = quorum_lease(options, small=True)
+    if options.rounds is None or options.bypass or options.k not in (None, 1):
+        raise UsageError(
+            f"{LEASE} counts its attempts and bounds no overtaking: give a number of rounds, no --bypass, no -k"
+        )
+    usual = ["any"] * min(system.f, 1)
+    byzantine = {
+        node: name for node, name in liars(entry, options.byzantine or usual, system).items() if name != "honest"
+    }
+    asked: dict[str, Any] = {
+        "byzantine": byzantine,
+        "rounds": 1 if options.rounds == UNSAID else options.rounds,
+        "renewals": options.renewals or 0,
+        "time": not options.no_time,
+        "drift": options.drift or 0,
+        "crashes": options.crashes,
+        "network": Network[options.network.upper()] if options.network else Network.UNORDERED,
+        "symmetry": options.symmetry is not False,
+        "reductions": not options.no_reductions,
+        "beyond_claims": options.beyond_claims,
+    }
+    try:
+        model = lease_model(system, **asked)
+    except BeyondClaims as error:
+        raise BeyondClaims(f"{error}; to see what happens, go beyond the claims with --beyond-claims") from None
+    checker = Checker(
+        model,
+        entry.name,
+        liveness=not options.no_liveness,
+        max_states=options.max_states,
+        max_bytes=options.max_memory << 20,
+    )
+    told = ", ".join(f"p{node} {name}" for node, name in byzantine.items()) or "none"
+    shown = {
+        "protocol": entry.name,
+        "n": len(system.stores),
+        "f": system.f,
+        "clients": system.clients,
+        "stores": ",".join(dict.fromkeys(system.stores)),
+        "ttl": system.ttl,
+        "policy": system.policy.value,
+        "liars": told,
+        "rounds": asked["rounds"],
+        "renewals": asked["renewals"],
+        "drift": asked["drift"],
+        "time": "yes" if asked["time"] else "no",
+    }
+    wanted = ", ".join(f"{name}={_source(value)}" for name, value in asked.items())
+    imports = [
+        "from trinco.check.leases import lease_model",
+        "from trinco.core.claims import Network",
+        "from trinco.leases.nodes.system import QuorumLease",
+        "from trinco.leases.terms import Policy",
+    ]
+    return conclude(checker, options, shown, f"lease_model({_source(system)}, {wanted})", imports)
+
+
 def _source(value: Any) -> str:
-    return f"Network.{value.name}" if isinstance(value, Network) else repr(value)
+    """Python that makes this value again."""
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, QuorumLease):
+        inner = ", ".join(f"{each.name}={_source(getattr(value, each.name))}" for each in fields(value))
+        return f"QuorumLease({inner})"
+    return repr(value)
 
 
 def conclude(

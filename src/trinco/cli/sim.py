@@ -4,12 +4,15 @@ import argparse
 import os
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trinco.cli import exits
 from trinco.cli.faults import HELP, parse_ask, parse_fault
 from trinco.cli.files import write_trace
+from trinco.cli.leases import NAME as LEASE
+from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import number, print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, positive, usage, whole
 from trinco.cli.progress import Teller, progress
@@ -34,6 +37,7 @@ EXAMPLES = """examples:
   trinco sim coordinator -n 5 --unordered --delay uniform:0.1,5 --seeds 1000
   trinco sim ricart-agrawala -n 2 --ask 0@0+1 --ask 1@0.5+1 --timeline
   trinco sim ricart-agrawala -n 3 --fault crash:1@10 --beyond-claims --timeline
+  trinco sim quorum-lease --stores object,queue,conditional,transactional --clients 3 --byzantine silent
   trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
 
 laws: 1.5, constant:1.5, uniform:0.5,1.5, exponential:2, lognormal:MEDIAN,SIGMA; times are virtual
@@ -45,12 +49,13 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.description = "Simulate a protocol in virtual time: one seed decides everything. Its claims are monitored."
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n"), default=5, help="how many nodes (5)")
+    parser.add_argument("-n", type=whole(1, "n"), help="how many nodes (5)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
     parser.add_argument("--seed", type=whole(0, "the seed"), default=0, help="decides everything (0)")
     _add_workload(parser.add_argument_group("workload"))
     _add_network(parser.add_argument_group("network"))
     _add_faults(parser.add_argument_group("faults"))
+    add_lease_options(parser, small=False)
     _add_swarm(parser.add_argument_group("many seeds"))
     _add_output(parser.add_argument_group("bounds and output"))
     add_json(parser)
@@ -84,7 +89,13 @@ def _add_faults(group: Any) -> None:
     group.add_argument(
         "--within", type=positive("the time for faults"), default=50.0, help="random faults start before (50)"
     )
-    group.add_argument("--byzantine", action="append", default=[], metavar="NODE:STRATEGY", help="let a node lie")
+    group.add_argument(
+        "--byzantine",
+        action="append",
+        default=[],
+        metavar="NODE:STRATEGY",
+        help="let a node lie; of quorum-lease: a store (NODE: can be left out)",
+    )
     group.add_argument("--beyond-claims", action="store_true", help="allow what the paper does not promise to survive")
 
 
@@ -108,13 +119,28 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     entry = find(options.protocol)
-    check_k(entry, options.n, options.k)
-    entry.nodes(options.n)
-    scenario = _scenario(entry, options)
+    refuse_lease_options(entry, options)
+    scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
 
 
-def _scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
+def _peers_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
+    n = options.n or 5
+    check_k(entry, n, options.k)
+    entry.nodes(n)
+    return _scenario(entry, n, dict(_liar(entry, text) for text in options.byzantine), options)
+
+
+def _lease_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
+    system = quorum_lease(options, small=False)
+    check_k(entry, system.n, options.k)
+    fenced = system.can_fence if system.fenced is None else system.fenced
+    entry = replace(entry, build=system, claims=replace(entry.claims, fencing=fenced))
+    byzantine = {node: entry.strategies[name] for node, name in liars(entry, options.byzantine, system).items()}
+    return _scenario(entry, system.n, byzantine, options)
+
+
+def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse.Namespace) -> Scenario:
     chaos = Chaos(options.crashes, pauses=options.pauses, partitions=options.partitions, within=options.within)
     if options.trace and options.no_trace:
         raise UsageError("--trace and --no-trace contradict each other")
@@ -124,13 +150,13 @@ def _scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
             protocol=entry.name,
             build=entry.build,
             claims=entry.claims,
-            n=options.n,
+            n=n,
             seed=options.seed,
             workload=_workload(options),
             links=Links(options.delay, ordered, options.loss, options.duplication, options.reordering),
             faults=tuple(options.fault),
             chaos=chaos if options.crashes or options.pauses or options.partitions else None,
-            byzantine=dict(_liar(entry, text) for text in options.byzantine),
+            byzantine=byzantine,
             until=options.until,
             max_events=options.max_events,
             patience=options.patience,

@@ -96,18 +96,23 @@ class BoundedBypass(Monitor):
 
 @dataclass(slots=True)
 class TokenRises(Monitor):
-    """Fencing: every grant carries a token larger than all before it."""
+    """Fencing: every grant carries a token larger than all before it; where units have tokens of their own
+    (``token.slot``), than all before it for that unit."""
 
     kinds: ClassVar[frozenset[Kind]] = _ENTER
-    highest: Any = None
+    highest: tuple[tuple[Any, Any], ...] = ()
+    """(unit, the largest token so far)"""
 
     def observe(self, event: Event) -> str | None:
-        token = event.token
+        token, unit = event.token, getattr(event.token, "slot", None)
+        token = token if unit is None else token.token
         if token is None:
             return f"p{event.node} entered without a fencing token"
-        if self.highest is not None and not token > self.highest:
-            return f"p{event.node} entered with token {token} after {self.highest} had been given out"
-        self.highest = token
+        known = dict(self.highest)
+        if unit in known and not token > known[unit]:
+            return f"p{event.node} entered with token {token} after {known[unit]} had been given out"
+        known[unit] = token
+        self.highest = tuple(sorted(known.items(), key=lambda each: str(each[0])))
         return None
 
 

@@ -77,6 +77,12 @@ class Base(Value):
         self.ticket = 0
         self.mine = False
 
+    def in_words(self) -> str:
+        """For timelines."""
+        doing = "".join(f"{type(plan.operation).__name__.lower()}.. " for plan in self.chain[:1])
+        said = self.grade.value if self.grade else "mine" if self.mine else "-"
+        return (doing + said).strip()
+
     def forgotten(self) -> "Base":
         """At the start of an attempt nothing is known, and what is still under way for an earlier one will count for
         nothing."""
@@ -382,6 +388,10 @@ class LeaseClient:
         ctx.cancel_timer(POLL)
         self.bases = tuple(base.held() for base in self.bases)
         ctx.grant(token=token, until=self.until)
+        self.took_office(ctx)
+
+    def took_office(self, ctx: "Any") -> None:
+        """What else to do when the lease is ours; renewals do not count."""
 
     def end_of_belief(self, ctx: "Any", votes: list[Base]) -> Instant:
         return min(base.until for base in votes if base.until is not None)

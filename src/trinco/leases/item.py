@@ -81,6 +81,12 @@ class Item(Value):
         self.waiters = waiters
         self.evidence = evidence
 
+    def in_words(self) -> str:
+        """For timelines."""
+        held = f"held by {self.holder.claim.owner}" if self.holder else "free"
+        waiting = f", {len(self.waiters)} waiting" if self.waiters else ""
+        return f"{held}{waiting}" + (f", token {self.token}" if self.token else "")
+
     def is_live(self, until: "Time", now: "Time") -> bool:
         """The boundary belongs to the others: a lease that ends now can be taken."""
         return bool(until > now)

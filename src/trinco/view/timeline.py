@@ -10,9 +10,11 @@ A line ``│`` is a process at rest, ``┆`` one that waits, ``║`` one that is
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from trinco.core.event import Event, Kind
+from trinco.core.instant import Instant
 from trinco.core.message import describe
 
 
@@ -96,10 +98,17 @@ def _changes(event: Event) -> list[str]:
 
 
 def _value(value: Any) -> str:
+    """As short as it can be said: a value with much in it has ``in_words``."""
+    if hasattr(value, "in_words"):
+        return str(value.in_words())
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, Instant):
+        return f"{value.at:.6g}"
     if isinstance(value, frozenset | set):
         return "{" + ",".join(map(str, sorted(value, key=repr))) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(str, value)) + "]"
+        return "[" + ",".join(map(_value, value)) + "]"
     return str(value)
 
 

@@ -24,6 +24,14 @@ class Service(Value):
     def serve(self, client: int, access: Access, now: Instant) -> Served:
         raise NotImplementedError
 
+    def in_words(self) -> str:
+        """For timelines."""
+        item = getattr(self, "item", None)
+        if isinstance(item, Item):
+            return item.in_words()
+        kept: tuple[Kept, ...] = getattr(self, "objects", ()) or getattr(self, "messages", ())
+        return ", ".join(f"{each.named.kind.value} by {each.named.claim.owner}" for each in kept) or "empty"
+
     def settled(self, now: Instant) -> "Service":
         """Without what has run out and nobody can see any more."""
         return self

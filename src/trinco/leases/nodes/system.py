@@ -58,6 +58,8 @@ class QuorumLease:
     backoff: float = 1.0
     attempt_timeout: float = 5.0
     policy: Policy = Policy.PRIORITY
+    clock_step: float | None = None
+    """How coarse the stores' clocks really are, if not what ``granularity`` allows for."""
     fenced: bool | None = None
     """None: wherever enough stores can keep a token."""
     brief: bool = False
@@ -123,8 +125,8 @@ class QuorumLease:
         terms = self.terms if self.fenced is not None else self.terms.but(fenced=self.can_fence)
         quiet = self.brief and set(self.stores) == {"one-access"}
         nodes: list[Node] = [Client(me, terms, algorithms, self.store_ids, quiet) for me in range(clients)]
+        step = self.granularity if self.clock_step is None else self.clock_step
         stores = [
-            Store(me, SERVICES[name](), self.granularity, self.brief)
-            for me, name in zip(self.store_ids, self.stores, strict=True)
+            Store(me, SERVICES[name](), step, self.brief) for me, name in zip(self.store_ids, self.stores, strict=True)
         ]
         return [*nodes, *stores]

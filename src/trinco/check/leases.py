@@ -1,0 +1,79 @@
+"""The model of a quorum lease: clients, stores, and liars that are branched on, in ticks of a clock."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from trinco.check.model import Clocks, Model
+from trinco.check.view import View
+from trinco.core.claims import Network
+from trinco.core.context import Phase
+from trinco.core.errors import BeyondClaims, UsageError
+from trinco.core.monitor import TokenRises
+from trinco.leases.nodes.behaviours import BEHAVIOURS
+from trinco.leases.nodes.system import QuorumLease
+from trinco.leases.terms import Policy
+
+SMALL = QuorumLease(clients=2, ttl=2, rho=0, wait=1, poll=0, backoff=0, policy=Policy.ONCE, fenced=False, brief=True)
+"""Four stores of which one lies, two clients, one attempt each, a term of two ticks, no token: two million states."""
+
+
+def lease_model(
+    system: QuorumLease = SMALL,
+    *,
+    byzantine: Mapping[int, str] = MappingProxyType({5: "any"}),
+    rounds: int = 1,
+    renewals: int = 0,
+    time: bool = True,
+    drift: int = 0,
+    crashes: int = 0,
+    network: Network = Network.UNORDERED,
+    symmetry: bool = True,
+    reductions: bool = True,
+    beyond_claims: bool = False,
+) -> Model:
+    """``byzantine``: which stores behave how. ``drift``: how many ticks a client's clock may be ahead or behind
+    within one term; the margin that this needs, twice as much, must be in the system's ``sigma``."""
+    if len(byzantine) > system.f and not beyond_claims:
+        count = f"{len(byzantine)} Byzantine store{'s' * (len(byzantine) > 1)}"
+        raise BeyondClaims(f"with f={system.f} the quorum lease does not claim to survive {count}")
+    if drift and not time:
+        raise UsageError("clocks that drift need time to pass")
+    system = replace(system, brief=True)
+    nodes = list(system(system.n))
+    for liar, behaviour in byzantine.items():
+        nodes[liar] = BEHAVIOURS[behaviour].in_place_of(nodes[liar])
+    liars = frozenset(byzantine)
+    clients = frozenset(range(system.n - len(system.stores)))
+    clocks = Clocks(clients if drift else frozenset(), drift) if time else None
+    return Model(
+        nodes=nodes,
+        network=network,
+        inputs={"acquire": rounds, "renew": renewals},
+        crashes=crashes,
+        clocks=clocks,
+        byzantine=liars,
+        symmetric=_alike(system, liars) if symmetry else (),
+        reductions=reductions,
+        monitors=[TokenRises()] if nodes[0].terms.fenced else (),  # type: ignore[attr-defined]
+        reachable={"everybody is served": everybody_is_served} if system.policy is Policy.PRIORITY else {},
+    )
+
+
+def _alike(system: QuorumLease, liars: frozenset[int]) -> list[frozenset[int]]:
+    """The honest stores with one base algorithm can be told apart by nobody."""
+    groups: dict[str, set[int]] = {}
+    for store, kind in zip(system.store_ids, system.stores, strict=True):
+        if store not in liars:
+            groups.setdefault(kind, set()).add(store)
+    return [frozenset(group) for group in groups.values() if len(group) > 1]
+
+
+def everybody_is_served(view: View) -> bool:
+    """Nobody waits, and nobody has anything left to ask for."""
+    return all(
+        view.phase(client) is Phase.IDLE
+        and not any(count for name, count in view.local(client).left if name == "acquire")
+        for client in view.processes
+        if view.alive(client)
+    )
