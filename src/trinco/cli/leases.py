@@ -2,18 +2,33 @@
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from trinco.check.leases import SMALL
 from trinco.cli.parser import positive, whole
-from trinco.core.errors import UsageError
+from trinco.core.errors import DamagedData, UsageError
 from trinco.leases.bases.catalogue import BASES
+from trinco.leases.keys import Keyring, load
 from trinco.leases.nodes.system import QuorumLease
 from trinco.leases.terms import Policy
 from trinco.protocols.catalogue import Entry, suggest
 
 NAME = "quorum-lease"
-LEASE_ONLY = ("stores", "clients", "f", "ttl", "policy", "granularity", "sigma", "rho", "token", "renewals", "drift")
+LEASE_ONLY = (
+    "stores",
+    "clients",
+    "f",
+    "ttl",
+    "policy",
+    "granularity",
+    "sigma",
+    "rho",
+    "token",
+    "renewals",
+    "drift",
+    "keyring",
+)
 
 
 def add_lease_options(parser: argparse.ArgumentParser, *, small: bool) -> None:
@@ -33,6 +48,8 @@ def add_lease_options(parser: argparse.ArgumentParser, *, small: bool) -> None:
     group.add_argument(
         "--token", action=argparse.BooleanOptionalAction, help="fencing tokens (no)" if small else "(if the stores can)"
     )
+    if not small:
+        group.add_argument("--keyring", type=Path, metavar="FILE", help="sign entries for real, with this keyring")
     if small:
         group.add_argument("--renewals", type=whole(0, "the number of renewals"), help="per client (0)")
         group.add_argument("--drift", type=whole(0, "drift"), metavar="W", help="ticks that clocks may be apart (0)")
@@ -60,6 +77,7 @@ def quorum_lease(options: argparse.Namespace, *, small: bool) -> QuorumLease:
         "sigma": options.sigma,
         "rho": options.rho,
         "fenced": options.token,
+        "keyring": _keyring(getattr(options, "keyring", None)),
     }
     if small and options.drift and options.sigma is None:
         asked["sigma"] = 2 * options.drift  # from one end of the window to the other
@@ -68,6 +86,15 @@ def quorum_lease(options: argparse.Namespace, *, small: bool) -> QuorumLease:
     system = replace(system, stores=stores, f=f, **given)
     system.terms  # noqa: B018 (judges them)
     return system
+
+
+def _keyring(path: Path | None) -> Keyring | None:
+    if path is None:
+        return None
+    try:
+        return load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DamagedData(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _stores(options: argparse.Namespace, f: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from importlib import import_module
 from trinco import __version__
 from trinco.cli import exits
 from trinco.cli.parser import Parser
-from trinco.core.errors import DamagedData, TrincoError, UsageError
+from trinco.core.errors import DamagedData, KeysMissing, TrincoError, UsageError
 
 COMMANDS = {
     "protocols": "the catalogue: every protocol and what its paper claims",
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _code(error: TrincoError) -> int:
     if isinstance(error, DamagedData):
         return exits.DAMAGED_DATA
+    if isinstance(error, KeysMissing):
+        return exits.KEYS
     return exits.USAGE if isinstance(error, UsageError) else exits.VIOLATED
 
 

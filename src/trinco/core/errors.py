@@ -19,3 +19,7 @@ class DamagedData(TrincoError):
 
 class ContractBroken(TrincoError):
     """A node did what the contract forbids: it forged a signature, or used an effect its runtime does not have."""
+
+
+class KeysMissing(TrincoError):
+    """There is nothing to sign with."""

@@ -172,6 +172,8 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, type):
         return value.__name__
     names = parts_of_value(value.__class__)
+    if getattr(value, "is_secret", False):
+        return repr(value)
     if isinstance(value, Value):
         return {"is": value.__class__.__name__} | {name: getattr(value, name) for name in names}
     if names:

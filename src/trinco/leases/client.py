@@ -403,9 +403,8 @@ class LeaseClient:
         granted = [base for base in self.bases if base.grade is not None and base.grade.is_grant]
         if len(granted) < self.terms.quorum or self.guess is NEXT:
             return
-        largest = max(base.seen for base in granted)
-        if any(base.grade is Grade.TENTATIVE for base in granted) and largest >= self.guess:
-            self.guess = largest + 1
+        largest = max((base.seen for base in granted if base.token != self.guess), default=0)
+        self.guess = max(self.guess, largest + 1)
         for position, base in enumerate(self.bases):
             lacks_it = base in granted and base.token != self.guess
             if lacks_it and not base.chain:
@@ -418,7 +417,7 @@ class LeaseClient:
     def _take_ticket(self, ctx: "Any") -> None:
         """The first refusal gives a ticket: larger than all that a quorum knows of, and ours until we are served."""
         answered = [base for base in self.bases if base.grade is not None]
-        if self.ticket is None and len(answered) >= self.terms.quorum:
+        if self.ticket is None and self._refusals(ctx) and len(answered) >= self.terms.quorum:
             self.ticket = 1 + max(base.ticket for base in answered)
             self._ask_idle_bases(ctx)
 

@@ -13,7 +13,7 @@ fingerprint catches what was cut or mistyped. Nothing here makes up a secret or 
 of entropy in and keeps the text.
 """
 
-from trinco.core.errors import DamagedData, TrincoError, UsageError
+from trinco.core.errors import DamagedData, KeysMissing, UsageError
 from trinco.core.value import Value
 
 TYPE_CHECKING = False
@@ -27,15 +27,13 @@ KEYRING_VERSION = 1
 HEX_DIGITS = frozenset("0123456789abcdef")
 
 
-class KeysMissing(TrincoError):
-    """There is nothing to sign with."""
-
-
 class Key(Value):
     """32 bytes that verify signatures, and their fingerprint. Its ``repr`` shows the fingerprint and no more."""
 
     __slots__ = ("_material", "fingerprint")
     kind = ""
+    is_secret = True
+    """Traces and logs write its ``repr``, never what it holds."""
 
     def __init__(self, material: bytes, fingerprint: str) -> None:
         self._material = material

@@ -113,9 +113,7 @@ class Listed(Value):
             return Outcome(FAILED)
         lapsed = standing and not self.standing_still(rows, standing)
         if verdict is not Verdict.WON or lapsed:
-            yield Delete(key)
-            remaining = max((row.remaining(self.limits.t_max) for row in self.rivals(rows, operation.claim)), default=0)
-            return Outcome(Answer(Grade.REFUSED, None, remaining), tuple(row.key for row in standing))
+            return (yield from self._step_back(operation, rows, key, standing))
         for row in self.leftovers(rows, key, operation.claim):
             yield Delete(row.key)
         answer = Answer(Grade.COMMITTED)
@@ -123,6 +121,16 @@ class Listed(Value):
             answer = yield from self.fence(operation, rows)
         ticket = operation.ticket if isinstance(operation, Request) else None
         return Outcome(answer.but(smaller=self.smaller(rows, operation.claim, ticket), remaining=operation.ttl), (key,))
+
+    def _step_back(self, operation: "Request | Extend", rows: "Rows", key: "Any", standing: "Rows") -> "Steps":
+        """Somebody was in the way. Who has a ticket says so before it leaves, so that a larger one lets it pass."""
+        keys: Keys | None = tuple(row.key for row in standing)
+        if isinstance(operation, Request) and operation.wait and operation.ticket is not None:
+            yield from self._say_that_we_wait(rows, operation)
+            keys = None
+        yield Delete(key)
+        remaining = max((row.remaining(self.limits.t_max) for row in self.rivals(rows, operation.claim)), default=0)
+        return Outcome(Answer(Grade.REFUSED, None, remaining), keys)
 
     def _look(self, key: "Any", operation: "Request | Extend") -> "Generator[Access, Any, tuple[Rows | None, Verdict]]":
         """The last listing that was taken, and what it says about our row."""
@@ -142,19 +150,21 @@ class Listed(Value):
 
     def _wait(self, rows: "Rows", request: Request) -> "Steps":
         """Refused; remembered as a waiter where that was asked for."""
-        mine = tuple(row for row in rows if row.is_of(request.claim))
         if request.wait and request.ticket is not None:
-            waiting = [row for row in mine if row.named.kind is Kind.WAITING and row.named.claim == request.claim]
-            fresh = [row for row in waiting if row.age * 2 < request.wait]
-            if not fresh:
-                yield self.add(self._waiting(request))
-                for row in waiting:
-                    yield Delete(row.key)
+            yield from self._say_that_we_wait(rows, request)
         blocking = self.rivals(rows, request.claim)
         remaining = max((row.remaining(self.limits.t_max) for row in blocking), default=0)
         smaller = self.smaller(rows, request.claim, request.ticket)
         ticket = self.largest_ticket(rows, request.claim)
         return Outcome(Answer(Grade.REFUSED, None, remaining, smaller, None, ticket), None if request.wait else ())
+
+    def _say_that_we_wait(self, rows: "Rows", request: Request) -> "Generator[Access, Any, None]":
+        """A row of our own among those who wait; renewed when half its time is over."""
+        waiting = [row for row in rows if row.named.kind is Kind.WAITING and row.named.claim == request.claim]
+        if not any(row.age * 2 < request.wait for row in waiting):
+            yield self.add(self._waiting(request))
+            for row in waiting:
+                yield Delete(row.key)
 
     def _waiting(self, operation: "Request | Yield") -> Named:
         return Named(Kind.WAITING, operation.claim, operation.wait, operation.ticket, 0, None, operation.entry)

@@ -20,7 +20,9 @@ from trinco.core.errors import UsageError
 from trinco.core.formula import Formula
 from trinco.core.node import Node
 from trinco.leases.bases import catalogue
+from trinco.leases.keys import Keyring
 from trinco.leases.nodes.client import Client
+from trinco.leases.nodes.sealed import SealedClient
 from trinco.leases.nodes.services import SERVICES
 from trinco.leases.nodes.store import Store
 from trinco.leases.terms import Policy, Terms
@@ -63,12 +65,16 @@ class QuorumLease:
     fenced: bool | None = None
     """None: wherever enough stores can keep a token."""
     brief: bool = False
+    keyring: Keyring | None = None
+    """Sign entries for real, with this one; None: with symbols that nobody can forge."""
 
     def __post_init__(self) -> None:
         if self.clients is not None and self.clients < 1:
             raise UsageError(f"a lease needs at least one client, not {self.clients}")
         for name in self.stores:
             catalogue.find(name)
+        if self.keyring is not None:
+            self.keyring.signing_key()
         if self.fenced and not self.can_fence:
             raise UsageError(
                 f"a fencing token must be on {self.terms.quorum} stores even when {self.f} fail; "
@@ -124,7 +130,12 @@ class QuorumLease:
         algorithms = tuple(catalogue.find(name)() for name in self.stores)
         terms = self.terms if self.fenced is not None else self.terms.but(fenced=self.can_fence)
         quiet = self.brief and set(self.stores) == {"one-access"}
-        nodes: list[Node] = [Client(me, terms, algorithms, self.store_ids, quiet) for me in range(clients)]
+        nodes: list[Node] = [
+            SealedClient(me, terms, algorithms, self.store_ids, self.keyring)
+            if self.keyring
+            else Client(me, terms, algorithms, self.store_ids, quiet)
+            for me in range(clients)
+        ]
         step = self.granularity if self.clock_step is None else self.clock_step
         stores = [
             Store(me, SERVICES[name](), step, self.brief) for me, name in zip(self.store_ids, self.stores, strict=True)
