@@ -233,7 +233,7 @@ class Handlers:
             if not 0 <= to < len(self.model.nodes):
                 raise ContractBroken(f"p{me} sent {describe(message)} to p{to}, and there is no such node")
         forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
-        after = self._settled(_after(context, node, left, fired))
+        after = self._settled(_after(context, node, left, fired, self.model.timers))
         news = (*_input_news(event), *context.news)
         outcome = Outcome(self.intern(after), tuple(context.sends), news, (), tuple(context.stores))
         return outcome, context.arities
@@ -275,8 +275,14 @@ def _call_input(context: Recorder, node: Any, name: str) -> None:
 
 
 def _after(
-    context: Recorder, node: Node, left: tuple[tuple[str, int | None], ...], fired: tuple[tuple[str, int], ...]
+    context: Recorder,
+    node: Node,
+    left: tuple[tuple[str, int | None], ...],
+    fired: tuple[tuple[str, int], ...],
+    timers: Timers,
 ) -> Local:
+    if timers is Timers.ANY:  # when it is due makes no difference, so it must not tell states apart
+        context.timers = dict.fromkeys(context.timers, Instant(0))
     return Local(
         state=snapshot.take(node),
         phase=context.phase,

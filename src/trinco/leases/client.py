@@ -63,7 +63,8 @@ class Stage(Enum):
 class Base(Value):
     """What the client knows of one base. ``grade``: its last word in this attempt (or renewal), None while it has not
     spoken. ``token``: what it committed; ``seen``: the largest token that it showed. ``until``: how long its vote may
-    be believed. ``mine``: whether our entry is there, as far as we know."""
+    be believed. ``mine``: whether it granted us what we hold; what a base says after we hold changes nothing, since
+    asking a base for what we already have there is as good as extending it."""
 
     __slots__ = ("chain", "grade", "memory", "mine", "seen", "ticket", "token", "until")
 
@@ -327,8 +328,6 @@ class LeaseClient:
         elif self.stage is Stage.RENEWING:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
-        elif self.stage is Stage.HOLDING and isinstance(operation, Request):
-            self._set(position, self.bases[position].but(mine=answer.grade.is_grant))
 
     def _noted(self, ctx: "Any", base: Base, plan: Plan, answer: Answer) -> Base:
         """The base's record after its answer to a request, a commit or an extension."""

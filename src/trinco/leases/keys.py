@@ -146,8 +146,8 @@ class Keyring(Value):
     def signing_key(self) -> SigningKey:
         if self.own is None:
             raise KeysMissing(
-                "there is no key to sign with: the keyring can only verify. Make one with 'trinco keys make', "
-                "or bring the shared secret of another host here with 'trinco keys import'"
+                "there is no key of our own to sign with: this keyring can only verify what others signed. "
+                "Put a secret key of yours, or the secret that all hosts share, in its 'own' place"
             )
         return self.own
 

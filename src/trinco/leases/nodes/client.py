@@ -12,7 +12,7 @@ from trinco.leases import accesses
 from trinco.leases.claim import Claim
 from trinco.leases.client import LeaseClient
 from trinco.leases.nodes.messages import Access, Reply
-from trinco.leases.operation import Operation, Release
+from trinco.leases.operation import Grade, Operation, Release
 from trinco.leases.terms import Terms
 
 if TYPE_CHECKING:
@@ -85,6 +85,12 @@ class Client(LeaseClient, Process):
     def ticket_in(self, ctx: Context, evidence: Any) -> int:
         body = _body(ctx, evidence)
         return body.ticket if body is not None and body.ticket is not None else 0
+
+    def settle(self, ctx: Context) -> None:
+        """A vote that has run out, or can no longer be of use, is as good as a refusal."""
+        for position, base in enumerate(self.bases):
+            if base.until is not None and not self.is_useful(ctx, base):
+                self._set(position, base.but(grade=Grade.REFUSED, until=None, token=None, seen=0, mine=False))
 
     def column(self, store: int) -> Any:
         return self.bases[self.stores.index(store)]

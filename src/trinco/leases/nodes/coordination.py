@@ -49,7 +49,7 @@ CLAIMS = Claims(
 
 POLL, RENEW, RUN_OUT = "poll", "renew", "run out"
 RENEW_AFTER = 0.9
-"""The share of a term that is left to run before it is renewed, as in the public code."""
+"""The share of a term after which it is renewed, as in the public code."""
 MACHINES, QUORUM = 4, 3
 STEPS = 1000
 
