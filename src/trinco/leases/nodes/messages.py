@@ -6,6 +6,7 @@ from trinco.core.message import Message
 from trinco.leases import accesses
 from trinco.leases.claim import Claim
 from trinco.leases.operation import Answer
+from trinco.leases.row import Row
 
 
 class Access(Message, tag="access"):
@@ -35,7 +36,8 @@ def _answer(reply: Any) -> str:
         case Answer(grade=grade, token=token):
             return f"{grade.value} token {token}"
         case accesses.Listing(rows=rows):
-            owners = ", ".join(f"{row.named.kind.value} by p{row.named.claim.owner}" for row in rows[:3])
+            shown = (row.named for row in rows[:3] if isinstance(row, Row))
+            owners = ", ".join(f"{named.kind.value} by p{named.claim.owner}" for named in shown)
             return f"{len(rows)} listed ({owners})" if rows else "nothing listed"
         case accesses.Versioned(item=item, version=version):
             holder = item.holder
