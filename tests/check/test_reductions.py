@@ -30,7 +30,7 @@ def of_leases(kind: type[lease.Tenant], **options: object) -> Callable[[], Model
 
 
 MODELS: dict[str, Callable[[], Model]] = {
-    **{exhibit.name: exhibit.model for exhibit in EXHIBITS},
+    **{exhibit.name: exhibit.model for exhibit in EXHIBITS if not exhibit.name.startswith("lease/")},
     "coordinator": lambda: model_of(find("coordinator"), n=4, rounds=2, symmetry=True),
     "lease": of_leases(lease.Tenant),
     "lease, counted from the return": of_leases(lease.CountsFromTheReturn),
@@ -61,7 +61,8 @@ def test_verdict_and_length_of_the_shortest_run_are_the_same_with_and_without_re
     reduced, plain = (check(replace(make(), reductions=on)) for on in (True, False))
     assert reduced.verdict is plain.verdict
     assert (reduced.violation and reduced.violation.kind) == (plain.violation and plain.violation.kind)
-    assert reduced.progress.states <= plain.progress.states
+    if reduced.verdict is Verdict.HOLDS:  # a search that ends in the middle of a level has seen as much as it has
+        assert reduced.progress.states <= plain.progress.states
     if reduced.verdict is Verdict.VIOLATED and make().byzantine:
         assert reduced.progress.depth <= plain.progress.depth  # what a liar answers arrives in the same step
     elif reduced.verdict is Verdict.VIOLATED:

@@ -15,7 +15,7 @@ from trinco.check.model import Clocks, Model
 from trinco.check.run import check
 from trinco.check.search import Search
 from trinco.check.standard import model_of
-from trinco.core.monitor import BoundedBypass, TokenRises
+from trinco.core.monitor import AtMostInside, BoundedBypass, TokenRises
 from trinco.protocols.catalogue import find
 
 MODELS: dict[str, Callable[[], Model]] = {
@@ -27,6 +27,12 @@ MODELS: dict[str, Callable[[], Model]] = {
     "lease, a crash": lambda: Model(nodes=lease.system(), clocks=Clocks(), crashes=1),
     "lease that drifts": lambda: Model(
         nodes=lease.system(ttl=4, margin=2), clocks=Clocks(drifting=frozenset({1, 2}), window=1)
+    ),
+    "lease under watch": lambda: Model(nodes=lease.system(), clocks=Clocks(), monitors=[AtMostInside()]),
+    "lease that drifts under watch": lambda: Model(
+        nodes=lease.system(ttl=4, margin=2),
+        clocks=Clocks(drifting=frozenset({1}), window=1),
+        monitors=[AtMostInside()],
     ),
     "liar": lambda: Model(nodes=notaries(Notary(), Notary(), SaysYes()), byzantine=frozenset({2}), k=2),
     "liar that speaks unasked": lambda: Model(

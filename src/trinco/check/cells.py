@@ -17,11 +17,14 @@ those from ``ceiling`` on: the smallest and the largest of a batch tell whether 
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from trinco.check.environment import Environment, Told
 from trinco.check.handlers import Event, Handlers, Local, News, Outcome
+from trinco.check.memo import Memo
 from trinco.check.model import Model
 from trinco.core.claims import Network
 from trinco.core.context import Phase
@@ -53,20 +56,8 @@ class Label(NamedTuple):
     crashes: bool = False
 
 
-class Arrival(dict[int, int]):
-    """Messages of one sender on their way to somebody: what they add to the weight of each cell they may find there,
-    found out when it first happens."""
-
-    def __init__(self, cells: "Cells", source: int, queue: Queue) -> None:
-        super().__init__()
-        self._cells = cells
-        self._source = source
-        self._queue = queue
-
-    def __missing__(self, cell: int) -> int:
-        difference = self[cell] = self._cells.arrive(cell, self._source, self._queue)
-        return difference
-
+Arrival: TypeAlias = Memo[int, int]
+"""Messages of one sender on their way to somebody: what they add to the weight of each cell they may find there."""
 
 Arrivals: TypeAlias = tuple[tuple[int, Arrival], ...]
 """Who receives what."""
@@ -78,7 +69,7 @@ Move: TypeAlias = tuple[int, Arrivals, Told]
 Moves: TypeAlias = tuple[
     tuple[int, ...], tuple[tuple[int, int, Arrival], ...], tuple[tuple[int, Arrivals], ...], tuple[Move, ...]
 ]
-"""All moves of a cell, sorted by how little there is to do for them: those that only add; those that send to one node
+"""Moves sorted by how little there is to do for them: those that only add; those that send to one node
 (the difference, the receiver, what arrives there); those that send to several; those the environment must know of. A
 plain tuple, because the search takes it apart three times a state, and Python is twice as quick with those."""
 
@@ -89,9 +80,9 @@ class Cells:
         self.handlers = handlers
         self.cells: list[Cell] = []
         self.weights: list[int] = []
-        self.moves: list[Moves | None] = []
-        """By cell; None until somebody asks ``find_moves``."""
-        self._labelled: dict[int, tuple[tuple[Move, Label], ...]] = {}
+        self.moves: Memo[int, Moves] = Memo(self._moves)
+        """By cell. A liar has none of its own: others react to it in the same step, see ``lies``."""
+        self.labelled_moves: Memo[int, tuple[tuple[Move, Label], ...]] = Memo(self._labelled_moves)
         self.environment_shift = WIDTH * len(model.nodes)
         self.movers_shift = self.environment_shift + WIDTH
         self.believers_shift = self.movers_shift + COUNT_WIDTH
@@ -99,7 +90,8 @@ class Cells:
         """Whatever is smaller has no movers."""
         self.ceiling = (model.k + 1) << self.believers_shift
         """Whatever is not smaller has too many believers."""
-        self.size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
+        self._size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
+        self._unpack = struct.Struct(f"<{len(model.nodes)}I").unpack_from
         self.environment = Environment(model, self.environment_shift, alarm=self.ceiling)
         self._ids: dict[Cell, int] = {}
         self.messages: list[Message] = []
@@ -118,7 +110,6 @@ class Cells:
             known = self._ids[cell] = len(self.cells)
             self.cells.append(cell)
             self.weights.append(self._weigh(known, cell, state))
-            self.moves.append(None)
         return known
 
     def _weigh(self, number: int, cell: Cell, state: Local) -> int:
@@ -142,26 +133,13 @@ class Cells:
 
     # What may happen at a cell
 
-    def find_moves(self, number: int) -> Moves:
-        moves = [move for move, _ in self.labelled_moves(number)]
-        plain = [(difference, arrivals) for difference, arrivals, news in moves if not news]
-        silent = tuple(difference for difference, arrivals in plain if not arrivals)
-        telling_one = tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1)
-        telling_many = tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1)
-        with_news = tuple(move for move in moves if move[2])
-        found = self.moves[number] = (silent, telling_one, telling_many, with_news)
-        return found
+    def _moves(self, number: int) -> Moves:
+        return by_effort([move for move, _ in self.labelled_moves[number]])
 
-    def labelled_moves(self, number: int) -> tuple[tuple[Move, Label], ...]:
-        """The moves of a cell with their labels. A liar has none of its own: others react to it in the same step, see
-        ``steps``."""
-        known = self._labelled.get(number)
-        if known is None:
-            honest = self.cells[number].node not in self.model.byzantine
-            possible = self.possible(number) if honest else ()
-            known = tuple((self._move(number, label, inbox), label) for label, inbox in possible)
-            self._labelled[number] = known
-        return known
+    def _labelled_moves(self, number: int) -> tuple[tuple[Move, Label], ...]:
+        if self.cells[number].node in self.model.byzantine:
+            return ()
+        return tuple((self.move(number, label, inbox), label) for label, inbox in self.possible(number))
 
     def possible(self, number: int) -> Iterator[tuple[Label, Inbox]]:
         """Every way this cell can go, with the inbox that remains."""
@@ -228,7 +206,8 @@ class Cells:
                 remaining = ((source, rest),) if rest else ()
                 yield source, queue[index], (*inbox[:position], *remaining, *inbox[position + 1 :])
 
-    def _move(self, number: int, label: Label, inbox: Inbox) -> Move:
+    def move(self, number: int, label: Label, inbox: Inbox) -> Move:
+        """What it does to the whole state when a cell goes this way."""
         arrivals: Arrivals = ()
         if label.outcome.sends:
             outgoing = self._outgoing(label.outcome)
@@ -248,7 +227,7 @@ class Cells:
 
     # Messages in flight
 
-    def arrive(self, number: int, source: int, queue: Queue) -> int:
+    def _arrive(self, source: int, queue: Queue, number: int) -> int:
         """What it adds to the weight of a cell when messages of one sender come in."""
         node, local, inbox = self.cells[number]
         after = self.intern(node, local, self.with_queue(inbox, source, queue))
@@ -283,14 +262,14 @@ class Cells:
     def _arrival(self, source: int, queue: Queue) -> Arrival:
         key = (source, queue)
         if key not in self._arrivals:
-            self._arrivals[key] = Arrival(self, source, queue)
+            self._arrivals[key] = Memo(partial(self._arrive, source, queue))
         return self._arrivals[key]
 
     # Whole states
 
-    def unpack(self, state: int) -> list[int]:
+    def unpack(self, state: int) -> tuple[int, ...]:
         """The cells of a state, one a node."""
-        return [(state >> WIDTH * node) & MASK for node in range(len(self.model.nodes))]
+        return self._unpack(state.to_bytes(self._size_in_bytes, "little"))
 
     def at(self, state: int, node: int) -> int:
         """The cell of one node."""
@@ -298,16 +277,6 @@ class Cells:
 
     def environment_of(self, state: int) -> int:
         return (state >> self.environment_shift) & MASK
-
-    def put(self, state: int, node: int, local: int, inbox: Inbox) -> int:
-        """The state with another cell at one node."""
-        return state - self.weights[self.at(state, node)] + self.weights[self.intern(node, local, inbox)]
-
-    def post(self, state: int, source: int, outcome: Outcome) -> int:
-        """The state with everything that an outcome sends in flight."""
-        for to, queue in self._outgoing(outcome).items():
-            state += self._arrival(source, queue)[self.at(state, to)]
-        return state
 
     def apply(self, state: int, move: Move) -> int:
         """The state after a move, before the environment is told."""
@@ -343,6 +312,14 @@ class Cells:
         for source, queue in self.cells[cell].inbox:
             for message in queue:
                 yield source, self.messages[message]
+
+
+def by_effort(moves: Sequence[Move]) -> Moves:
+    plain = [(difference, arrivals) for difference, arrivals, news in moves if not news]
+    silent = tuple(difference for difference, arrivals in plain if not arrivals)
+    telling_one = tuple((difference, *arrivals[0]) for difference, arrivals in plain if len(arrivals) == 1)
+    telling_many = tuple((difference, arrivals) for difference, arrivals in plain if len(arrivals) > 1)
+    return silent, telling_one, telling_many, tuple(move for move in moves if move[2])
 
 
 def _may_call(name: str, phase: Phase) -> bool:

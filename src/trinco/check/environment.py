@@ -62,6 +62,9 @@ class Environment:
             return ((label.node, TICK), *seen)
         return (*seen, (label.node, CRASH)) if label.crashes else seen
 
+    def observes(self, kind: Kind) -> bool:
+        return kind in self._observed
+
     def visible(self, node: int, news: tuple[News, ...]) -> Told:
         """What of some news a monitor wants to see. What liars believe is nobody's concern."""
         if not self._observed or node in self._model.byzantine:

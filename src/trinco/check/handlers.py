@@ -45,7 +45,7 @@ class Local(NamedTuple):
     stored: Any = None
     alive: bool = True
     broken: str | None = None
-    """Why this state breaks the contract, if it does."""
+    """What it did that the contract forbids; its name stands nowhere, since symmetry may change it."""
 
     @property
     def believes(self) -> bool:
@@ -291,7 +291,7 @@ def _after(
         fired=fired,
         left=left,
         stored=context.stored,
-        broken=f"p{context.me} entered without having asked" if context.unasked else None,
+        broken="entered without having asked" if context.unasked else None,
     )
 
 

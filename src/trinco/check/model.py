@@ -55,6 +55,10 @@ class Model:
     monitors: Monitors = ()
     never: Sequence["Callable[[View], bool]"] = ()
     sometimes: Mapping[str, "Callable[[View], bool]"] = field(default_factory=dict)
+    """What must happen in at least one run, or the check has shown little."""
+    reachable: Mapping[str, "Callable[[View], bool]"] = field(default_factory=dict)
+    """What must stay possible: from every state a state can be reached in which it holds. Under symmetry it must not
+    depend on how nodes of a group are called: it is asked of one state of each kind."""
 
     def __post_init__(self) -> None:
         if not self.nodes:

@@ -1,4 +1,4 @@
-"""``check(model)``: search, then look for starvation, then say what was found."""
+"""``check(model)``: search, then look for traps and starvation, then say what was found."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from trinco.check import counterexample, paths
 from trinco.check.counterexample import Counterexample
 from trinco.check.liveness import find_starvation
 from trinco.check.model import Model
+from trinco.check.reachability import find_trap
 from trinco.check.search import Listener, Progress, Search, Verdict, Violation
 
 
@@ -52,6 +53,9 @@ class Checker:
         vacuous = self._never_happened()
         if vacuous:
             return Result(Verdict.VIOLATED, search.progress, vacuous)
+        trapped = self._trapped()
+        if trapped:
+            return trapped
         return self._starvation() if self.liveness else Result(verdict, search.progress)
 
     def _never_happened(self) -> Violation | None:
@@ -66,6 +70,14 @@ class Checker:
         if idle:
             return Violation("vacuous", f"{', '.join(idle)} never entered in any run")
         return None
+
+    def _trapped(self) -> Result | None:
+        trap = find_trap(self.search)
+        if trap is None:
+            return None
+        path = paths.way_to(self.search, trap.state)
+        found = counterexample.build(self.search, path, trap.violation, self.protocol)
+        return Result(Verdict.VIOLATED, self.search.progress, trap.violation, found)
 
     def _starvation(self) -> Result:
         search = self.search

@@ -1,17 +1,17 @@
 """The search: breadth first over all states, so that the first violation found is a shortest one.
 
-``successors`` is the one loop of the checker that must be fast. All it does is look up the moves of each cell and add
+``_reached`` is the one loop of the checker that must be fast. All it does is look up the moves of each cell and add
 them to the state (see ``cells`` for why that is enough), for a batch of states at a time; which of the results are new
-is left to sets. No state remembers where it came from: levels are kept, and the way to a state is found backwards from
-level to level, once, when it is wanted.
+is left to sets, and where there is symmetry only what may be new is renamed. No state remembers where it came from:
+levels are kept, and the way to a state is found backwards from level to level, once, when it is wanted.
 """
 
 import gc
-import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain
 
 from trinco.check.cells import Cells, Move
 from trinco.check.handlers import Handlers, Outcome
@@ -34,7 +34,7 @@ class Verdict(Enum):
 @dataclass(frozen=True)
 class Violation:
     kind: str
-    """What is broken: safety, contract, monitor, never, deadlock, starvation, livelock."""
+    """What is broken: safety, contract, monitor, never, deadlock, starvation, livelock, unreachable."""
     text: str
 
 
@@ -86,7 +86,6 @@ class Search:
         self.levels: list[list[int]] = []
         self.starts: dict[int, tuple[Outcome, ...]] = {}
         self.unmet = dict(self.model.sometimes)
-        self._unpack = struct.Struct(f"<{len(self.model.nodes)}I").unpack_from
         self._began = time.perf_counter()
 
     def run(self) -> Verdict:
@@ -110,9 +109,9 @@ class Search:
             self.progress.depth, self.progress.frontier = len(self.levels) - 1, len(level)
             found: list[int] = []
             for start in range(0, len(level), BATCH):
-                reached = self.successors(level[start : start + BATCH])
+                reached = self._reached(level[start : start + BATCH])
                 self.progress.transitions += len(reached)
-                if self._add(set(reached), found):
+                if self._add(self._kinds(reached), found):
                     self.levels.append([])
                     return Verdict.VIOLATED
                 self.report()
@@ -123,16 +122,32 @@ class Search:
         return Verdict.HOLDS
 
     def successors(self, states: Iterable[int]) -> list[int]:
-        """Where every step out of these states leads."""
-        moves, find_moves, size = self.cells.moves, self.cells.find_moves, self.cells.size_in_bytes
-        unpack = self._unpack
-        more = self.steps.more_than_moves if self.steps.has_more_than_moves else None
+        """Where every step out of these states leads; under symmetry, to the kept state of which kind."""
+        reached = self._reached(states)
+        return list(map(self.symmetry.canonical, reached)) if self.symmetry else reached
+
+    def leads_into(self, state: int, kept: set[int]) -> bool:
+        """Whether a step out of this state leads to one of these, all of which the search has kept. As in ``_kinds``,
+        only what is not known by the name it has is renamed."""
+        reached = self._reached((state,))
+        if not kept.isdisjoint(reached):
+            return True
+        symmetry, seen = self.symmetry, self.seen
+        return symmetry is not None and any(symmetry.canonical(each) in kept for each in reached if each not in seen)
+
+    def _reached(self, states: Iterable[int]) -> list[int]:
+        """Where every step out of these states leads, before anything is renamed. What is not the move of one cell
+        (a lie, a tick of the shared clock) is as good as one: a look-up and a sum, unless the environment has a say."""
+        unpack, moves_of = self.cells.unpack, self.cells.moves.__getitem__
+        lies = self.steps.lies.moves if self.model.byzantine else None
+        tick = self.steps.tick_differences.__getitem__ if self.steps.tick_is_a_sum else None
+        judged_ticks = self.steps.ticks if self.model.clocks and not tick else None
         reached: list[int] = []
         append = reached.append
         for state in states:
-            cells = unpack(state.to_bytes(size, "little"))
-            for cell in cells:
-                silent, telling_one, telling_many, with_news = moves[cell] or find_moves(cell)
+            cells = unpack(state)
+            possible = map(moves_of, cells)
+            for silent, telling_one, telling_many, with_news in chain(possible, lies(cells)) if lies else possible:
                 for difference in silent:
                     append(state + difference)
                 for difference, to, arrival in telling_one:
@@ -144,9 +159,24 @@ class Search:
                     append(successor)
                 if with_news:
                     reached += self._told(state, with_news)
-            if more:
-                reached += [step.state for step in more(state)]
-        return list(map(self.symmetry.canonical, reached)) if self.symmetry else reached
+            if tick:
+                later = state + sum(map(tick, cells))
+                if later != state:
+                    append(later)
+            elif judged_ticks:
+                reached += [step.state for step in judged_ticks(state)]
+        return reached
+
+    def _kinds(self, reached: list[int]) -> set[int]:
+        """What was reached; under symmetry one of each kind, and only of what may be new.
+
+        To rename is dear, so what is known by the name it has is left out first. That is sound whatever renaming would
+        make of it, since it is kept already. And it would stay what it is: nodes take their columns along when they are
+        renamed, so what is sorted stays sorted, and nodes with equal columns keep their places, as Python's sort is
+        stable. (Only with several groups, or names inside columns, may a second sorting find more to do.)"""
+        if not self.symmetry:
+            return set(reached)
+        return set(map(self.symmetry.canonical, set(reached) - self.seen))
 
     def _told(self, state: int, moves: tuple[Move, ...]) -> Iterator[int]:
         """Where the moves lead of which the environment must know, as far as it allows them."""

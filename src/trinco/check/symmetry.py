@@ -9,23 +9,30 @@ A class takes part by two methods: ``column(j)``, what it holds about node j, an
 ids in its fields; a message that carries ids has ``relabel(names)`` too, and returns the renamed message.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations, product
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from trinco.check.cells import Cells, Inbox
+from trinco.check.memo import Memo
 from trinco.core import snapshot
 from trinco.core.errors import UsageError
 from trinco.core.message import Message
+
+Names: TypeAlias = tuple[int, ...]
+"""Node i is called ``names[i]``."""
 
 
 class Symmetry:
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._groups = [tuple(sorted(group)) for group in cells.model.symmetric]
-        self._columns: dict[tuple[int, int], int] = {}
-        self._column_ids: dict[Any, int] = {}
-        self._renamed: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._orders = [_Order(cells, group) for group in self._groups if len(group) > 1]
+        self._nobody_renamed = tuple(range(len(cells.model.nodes)))
+        self._renamed: Memo[Names, Memo[int, int]] = Memo(lambda names: Memo(partial(self._renaming, names)))
+        """By names and cell: what the renaming adds to the weight of the cell."""
         self._refuse_what_breaks_symmetry()
 
     def _refuse_what_breaks_symmetry(self) -> None:
@@ -44,78 +51,42 @@ class Symmetry:
                 raise UsageError(f"symmetry needs column(j) and relabel(names) on {type(node).__name__}")
 
     def canonical(self, state: int) -> int:
-        for group in self._groups:
-            names = self._sorting(state, group)
-            if names is not None:
-                state = self.rename(state, names)
+        """The state of its kind that the search keeps."""
+        for order in self._orders:
+            cells = self._cells.unpack(state)
+            names = order.sorting(cells)
+            if names:
+                state += sum(map(self._renamed[names].__getitem__, cells))
         return state
 
-    def namings(self) -> Iterator[tuple[int, ...]]:
+    def namings(self) -> Iterator[Names]:
         """Every way to call the nodes."""
-        everybody = range(len(self._cells.model.nodes))
         for orders in product(*(permutations(group) for group in self._groups)):
-            names = list(everybody)
+            names = list(self._nobody_renamed)
             for group, order in zip(self._groups, orders, strict=True):
                 for node, name in zip(group, order, strict=True):
                     names[node] = name
             yield tuple(names)
 
-    def undo_canonical(self, state: int, names: tuple[int, ...]) -> tuple[int, ...]:
+    def undo_canonical(self, state: int, names: Names) -> Names:
         """If ``names`` turns this state into what really happened, the names that do so for its canonical form."""
-        for group in self._groups:
-            sorting = self._sorting(state, group)
-            if sorting is not None:
+        for order in self._orders:
+            sorting = order.sorting(self._cells.unpack(state))
+            if sorting:
                 state = self.rename(state, sorting)
                 back = {new: old for old, new in enumerate(sorting)}
                 names = tuple(names[back[node]] for node in range(len(names)))
         return names
 
-    def _sorting(self, state: int, group: tuple[int, ...]) -> tuple[int, ...] | None:
-        """New names that sort the columns of a group, or None where they are in order."""
-        cells = self._cells.unpack(state)
-        keys = [tuple(self._column(cell, node) for cell in cells) for node in group]
-        keys = [(key[node], *sorted(key)) for key, node in zip(keys, group, strict=True)]
-        order = sorted(range(len(group)), key=keys.__getitem__)
-        if order == list(range(len(group))):
-            return None
-        names = list(range(len(cells)))
-        for place, member in enumerate(order):
-            names[group[member]] = group[place]
-        return tuple(names)
-
-    def _column(self, cell: int, about: int) -> int:
-        known = self._columns.get((cell, about))
-        if known is None:
-            content = self._content(cell, about)
-            known = self._columns[cell, about] = self._column_ids.setdefault(content, len(self._column_ids))
-        return known
-
-    def _content(self, cell: int, about: int) -> Any:
-        node, local, inbox = self._cells.cells[cell]
-        state = self._cells.handlers.locals[local]
-        held = snapshot.restore(state.state).column(about) if state.alive else None
-        if node != about:
-            return node not in self._mates(about) and node, held, dict(inbox).get(about, ())
-        strangers = tuple((source, queue) for source, queue in inbox if source not in self._mates(about))
-        return "own", held, state._replace(state=()), strangers
-
-    def _mates(self, node: int) -> tuple[int, ...]:
-        return next(group for group in self._groups if node in group)
-
-    def rename(self, state: int, names: tuple[int, ...]) -> int:
+    def rename(self, state: int, names: Names) -> int:
         """The same state with node i called ``names[i]``."""
-        cells = self._cells.unpack(state)
-        moved = sum(self._cells.weights[self._rename_cell(cell, names)] for cell in cells)
-        environment = self._cells.environment
-        return moved + environment.weight(self._cells.environment_of(state))
+        return state + sum(map(self._renamed[names].__getitem__, self._cells.unpack(state)))
 
-    def _rename_cell(self, cell: int, names: tuple[int, ...]) -> int:
-        known = self._renamed.get((cell, names))
-        if known is None:
-            known = self._renamed[cell, names] = self._renamed_anew(cell, names)
-        return known
+    def _renaming(self, names: Names, cell: int) -> int:
+        """What it adds to the weight of a cell."""
+        return self._cells.weights[self._rename_cell(cell, names)] - self._cells.weights[cell]
 
-    def _renamed_anew(self, cell: int, names: tuple[int, ...]) -> int:
+    def _rename_cell(self, cell: int, names: Names) -> int:
         node, local, inbox = self._cells.cells[cell]
         state = self._cells.handlers.locals[local]
         if state.alive:
@@ -124,7 +95,7 @@ class Symmetry:
             state = state._replace(state=snapshot.take(renamed))
         return self._cells.intern(names[node], self._cells.handlers.intern(state), self._rename_inbox(inbox, names))
 
-    def _rename_inbox(self, inbox: Inbox, names: tuple[int, ...]) -> Inbox:
+    def _rename_inbox(self, inbox: Inbox, names: Names) -> Inbox:
         meaning = dict(enumerate(names))
         renamed: Inbox = ()
         for source, queue in inbox:
@@ -133,6 +104,67 @@ class Symmetry:
             )
             renamed = self._cells.with_queue(renamed, names[source], messages)
         return renamed
+
+
+class _Order:
+    """The order of a group of interchangeable nodes: by their own columns first, and where those are equal by all.
+
+    Columns are numbered as they turn up, and nodes sorted by the numbers. A *row* is what one cell says: the numbers of
+    its columns about each member. Cells have few rows and states few combinations of them, so the search sorts a
+    combination once and from then on looks it up."""
+
+    def __init__(self, cells: Cells, group: tuple[int, ...]) -> None:
+        self._cells = cells
+        self._group = group
+        self._members = itemgetter(*group)
+        self._column_numbers: dict[Any, int] = {}
+        self._row_numbers: dict[tuple[int, ...], int] = {}
+        self._rows: list[tuple[int, ...]] = []
+        self._row: Memo[int, int] = Memo(self._row_of)
+        """By cell: which of the rows is its own."""
+        self._by_own: Memo[tuple[int, ...], Names | None] = Memo(self._sorting_by_own)
+        """By the cells of the members; None where own columns do not tell them apart."""
+        self._by_all: Memo[tuple[int, ...], Names] = Memo(self._sorting_by_all)
+        """By the rows of all cells."""
+
+    def sorting(self, cells: tuple[int, ...]) -> Names:
+        """Names that sort the columns of the group; empty where they are in order."""
+        names = self._by_own[self._members(cells)]
+        return self._by_all[tuple(map(self._row.__getitem__, cells))] if names is None else names
+
+    def _sorting_by_own(self, members: tuple[int, ...]) -> Names | None:
+        own = [self._rows[self._row[cell]][place] for place, cell in enumerate(members)]
+        return self._names(own) if len(set(own)) == len(own) else None
+
+    def _sorting_by_all(self, rows: tuple[int, ...]) -> Names:
+        columns = zip(*(self._rows[row] for row in rows), strict=True)
+        return self._names([(column[node], *sorted(column)) for node, column in zip(self._group, columns, strict=True)])
+
+    def _names(self, keys: Sequence[Any]) -> Names:
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        if order == list(range(len(keys))):
+            return ()
+        names = list(range(len(self._cells.model.nodes)))
+        for place, member in enumerate(order):
+            names[self._group[member]] = self._group[place]
+        return tuple(names)
+
+    def _row_of(self, cell: int) -> int:
+        numbers = self._column_numbers
+        row = tuple(numbers.setdefault(self._content(cell, member), len(numbers)) for member in self._group)
+        if row not in self._row_numbers:
+            self._row_numbers[row] = len(self._rows)
+            self._rows.append(row)
+        return self._row_numbers[row]
+
+    def _content(self, cell: int, about: int) -> Any:
+        node, local, inbox = self._cells.cells[cell]
+        state = self._cells.handlers.locals[local]
+        held = snapshot.restore(state.state).column(about) if state.alive else None
+        if node != about:
+            return node not in self._group and node, held, dict(inbox).get(about, ())
+        strangers = tuple((source, queue) for source, queue in inbox if source not in self._group)
+        return "own", held, state._replace(state=()), strangers
 
 
 def _relabelled(message: Message, names: Mapping[int, int]) -> Message:

@@ -54,8 +54,8 @@ class View:
 
     def broken_contract(self) -> str | None:
         """What a node did that the contract forbids."""
-        broken = (self._cells.local(cell).broken for cell in self._numbers)
-        return next(filter(None, broken), None)
+        broken = ((node, self._cells.local(cell).broken) for node, cell in enumerate(self._numbers))
+        return next((f"p{node} {what}" for node, what in broken if what), None)
 
     def complaint(self) -> str | None:
         """What a monitor complains of."""
