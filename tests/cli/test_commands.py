@@ -171,7 +171,9 @@ class TestExhibits:
         for exhibit in facts("exhibit"):
             told = facts("exhibit", exhibit["name"], code=1)
             assert told["violation"]["kind"] == exhibit["breaks"]
-            assert len(told["counterexample"]) == told["depth"] > 0
+            assert len(told["counterexample"]) > 0
+            if told["repeats_from_step"] is None:
+                assert len(told["counterexample"]) == told["depth"]
 
     def test_draw_a_timeline_for_people(self) -> None:
         done = trinco("exhibit", "ricart-agrawala/no-tie-break", env={**os.environ, "PYTHONIOENCODING": "utf-8"})

@@ -39,8 +39,10 @@ class Symmetry:
         model = self._cells.model
         members = {node for group in self._groups for node in group}
         drifting = model.clocks.drifting if model.clocks else frozenset()
-        if members & (model.byzantine | drifting) or model.monitors:
-            raise UsageError("symmetry needs nodes without liars, drifting clocks or monitors that remember ids")
+        if members & (model.byzantine | drifting):
+            raise UsageError("symmetry needs nodes without liars and drifting clocks")
+        if model.monitors and members & set(model.processes):
+            raise UsageError("symmetry of processes does not go with monitors, which may remember who they are")
         for group in self._groups:
             kinds = {type(model.nodes[node]) for node in group}
             if len(kinds) > 1:

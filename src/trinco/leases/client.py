@@ -222,7 +222,9 @@ class LeaseClient:
         """A clock makes the guess likely; the comparison at the bases makes the order."""
         if not self.terms.fenced:
             return None
-        return NEXT if self.terms.n == 1 else max(self.token + 1, ctx.wall_clock())
+        if self.terms.n == 1 and self.algorithms[0].counts:
+            return NEXT
+        return max(self.token + 1, ctx.wall_clock())
 
     def _ask(self, ctx: "Any", position: int) -> None:
         claim = self.claim
@@ -315,7 +317,11 @@ class LeaseClient:
 
     def _conclude(self, ctx: "Any", position: int, plan: Plan, answer: Answer) -> None:
         operation = plan.operation
-        if isinstance(operation, Release) or not self.belongs(operation):
+        if isinstance(operation, Release):
+            if answer.grade is Grade.REFUSED:  # others wrote in between, again and again
+                self._submit(ctx, position, operation, None)
+            return
+        if not self.belongs(operation):
             return
         if self.stage is Stage.ASKING:
             if isinstance(operation, Yield):
@@ -325,7 +331,7 @@ class LeaseClient:
             self._decide(ctx)
             if self.stage is Stage.ASKING:
                 self._carry_on(ctx, position, answer)
-        elif self.stage is Stage.RENEWING:
+        elif self.stage is Stage.RENEWING and plan.until is not None:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
 

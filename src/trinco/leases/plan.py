@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     class Algorithm(Protocol):
         """How to do an operation on one kind of store. ``memory`` is what the last operation there left."""
 
+        fences: bool
+        counts: bool
+
         def steps(self, operation: Operation, memory: Any) -> Steps: ...
 
 

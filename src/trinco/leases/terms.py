@@ -6,6 +6,8 @@ from trinco.core.errors import UsageError
 from trinco.core.instant import Instant
 from trinco.core.value import Value
 
+T_MAX = 60.0
+"""No lease counts for longer, whatever it says: a huge one, or one that nobody can read, must end some day."""
 RHO = 4e-4
 """The relative rate of two clocks that are each within 200 ppm of real time."""
 
@@ -29,6 +31,7 @@ class Terms(Value):
     ``granularity`` is how coarse the clocks of the bases are, ``sigma`` how far they may step, ``rho`` how much faster
     one clock may run than another. ``attempt_timeout`` bounds an attempt, ``wait`` how long a base remembers a waiter,
     ``poll`` the time between two questions of a waiter (0: at once), ``backoff`` the longest sleep of that policy.
+    ``t_max`` is the longest lease that stores and other clients believe in.
     """
 
     __slots__ = (
@@ -43,6 +46,7 @@ class Terms(Value):
         "poll",
         "rho",
         "sigma",
+        "t_max",
         "ttl",
         "wait",
     )
@@ -63,6 +67,7 @@ class Terms(Value):
         backoff: float = 1.0,
         policy: Policy = Policy.PRIORITY,
         fenced: bool = True,
+        t_max: float = T_MAX,
     ) -> None:
         self.n = n
         self.f = f
@@ -77,6 +82,7 @@ class Terms(Value):
         self.backoff = backoff
         self.policy = policy
         self.fenced = fenced
+        self.t_max = t_max
         self._validate()
 
     def _validate(self) -> None:
@@ -91,6 +97,11 @@ class Terms(Value):
         if not self.ttl > self.granularity + self.sigma:
             margins = f"the margins take {self.granularity + self.sigma:g} s (granularity {self.granularity:g}, "
             raise UsageError(f"a ttl of {self.ttl:g} s leaves nothing to believe: {margins}sigma {self.sigma:g})")
+        if self.ttl > self.t_max:
+            raise UsageError(
+                f"a ttl of {self.ttl:g} s is longer than the {self.t_max:g} s (t_max) for which stores and other "
+                f"clients count any lease: they would let somebody else in"
+            )
         if not 0 < self.min_useful <= 1:
             raise UsageError(f"min_useful is a share of the term: 0 < min_useful <= 1, not {self.min_useful:g}")
         if self.believed < self.useful:

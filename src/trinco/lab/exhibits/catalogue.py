@@ -1,11 +1,34 @@
 """Every exhibit by its name."""
 
 from trinco.core.errors import UsageError
-from trinco.lab.exhibits import ricart_agrawala, slides, token_ring
+from trinco.lab.exhibits import (
+    lease_entries,
+    lease_listings,
+    lease_release,
+    lease_renewal,
+    lease_time,
+    lease_votes,
+    ricart_agrawala,
+    slides,
+    token_ring,
+)
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.protocols.catalogue import suggest
 
-EXHIBITS = (*slides.EXHIBITS, *ricart_agrawala.EXHIBITS, *token_ring.EXHIBITS)
+LEASE = sorted(
+    (
+        *lease_entries.EXHIBITS,
+        *lease_listings.EXHIBITS,
+        *lease_release.EXHIBITS,
+        *lease_renewal.EXHIBITS,
+        *lease_time.EXHIBITS,
+        *lease_votes.EXHIBITS,
+    ),
+    key=lambda exhibit: (len(exhibit.name), exhibit.name),
+)
+"""In the order of their numbers, whichever file they stand in."""
+
+EXHIBITS = (*slides.EXHIBITS, *ricart_agrawala.EXHIBITS, *token_ring.EXHIBITS, *LEASE)
 
 
 def find(name: str) -> Exhibit:

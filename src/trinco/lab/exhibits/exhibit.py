@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from trinco.check.model import Model
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exhibit:
     name: str
     """``paper/ID`` for a flaw of a paper, ``protocol/what`` for one that no paper printed."""
@@ -18,3 +18,5 @@ class Exhibit:
     breaks: str
     """The kind of violation that the checker must find."""
     model: Callable[[], Model]
+    mended: Callable[[], Model]
+    """The same instance without the flaw: it must hold, or the exhibit shows nothing."""

@@ -3,7 +3,7 @@
 from trinco.check.model import Model
 from trinco.core.context import INSIDE, WAITING, Context
 from trinco.lab.exhibits.exhibit import Exhibit
-from trinco.protocols.permission.ricart_agrawala import RicartAgrawala
+from trinco.protocols.permission.ricart_agrawala import RicartAgrawala, system
 
 
 class NoTieBreak(RicartAgrawala):
@@ -23,5 +23,6 @@ EXHIBITS = (
         lesson="Two processes that ask at the same logical time each see an equal timestamp; each says OK, both enter.",
         breaks="safety",
         model=lambda: Model(nodes=[NoTieBreak(me, 2) for me in range(2)]),
+        mended=lambda: Model(nodes=system(2)),
     ),
 )

@@ -20,8 +20,8 @@ class DropsTheOvertaker(Coordinator):
             Coordinator.on_message(self, ctx, source, message)
 
 
-def _dropped_request() -> Model:
-    return Model(nodes=[DropsTheOvertaker(), Client(coordinator=0)], network=Network.UNORDERED, inputs={"acquire": 2})
+def _overtaken_release(coordinator: Coordinator) -> Model:
+    return Model(nodes=[coordinator, Client(coordinator=0)], network=Network.UNORDERED, inputs={"acquire": 2})
 
 
 class LiteralWording(RicartAgrawala):
@@ -45,7 +45,8 @@ EXHIBITS = (
         lesson="On a network that reorders, a client's next request may arrive before its own release. The coordinator "
         "still takes it for the holder; if it drops the request, that client waits for ever.",
         breaks="deadlock",
-        model=_dropped_request,
+        model=lambda: _overtaken_release(DropsTheOvertaker()),
+        mended=lambda: _overtaken_release(Coordinator()),
     ),
     Exhibit(
         name="slides/S-5",
@@ -55,5 +56,6 @@ EXHIBITS = (
         "rule covers it: two processes that ask at the same time ignore each other for ever.",
         breaks="deadlock",
         model=lambda: Model(nodes=[LiteralWording(me, 2) for me in range(2)]),
+        mended=lambda: Model(nodes=ricart_agrawala.system(2)),
     ),
 )

@@ -2,7 +2,7 @@
 
 from trinco.check.model import Model
 from trinco.lab.exhibits.exhibit import Exhibit
-from trinco.protocols.token.token_ring import TokenRing
+from trinco.protocols.token.token_ring import TokenRing, system
 
 EXHIBITS = (
     Exhibit(
@@ -12,5 +12,6 @@ EXHIBITS = (
         lesson="Holding the token is the only permission there is. Two tokens are two permissions.",
         breaks="safety",
         model=lambda: Model(nodes=[TokenRing(successor=1, starts=True), TokenRing(successor=0, starts=True)]),
+        mended=lambda: Model(nodes=system(2)),
     ),
 )

@@ -38,6 +38,7 @@ class Judge(Value):
 class Conditional(Value):
     __slots__ = ("judge", "limits")
     fences = True
+    counts = True
 
     def __init__(self, limits: Limits = NO_LIMITS, judge: Judge = Judge()) -> None:
         self.limits = limits

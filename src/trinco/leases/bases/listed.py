@@ -42,6 +42,9 @@ class Listed(Value):
 
     __slots__ = ("judge", "limits")
     fences = False
+    """Whether this kind of store keeps a token."""
+    counts = False
+    """Whether it can count tokens up by itself."""
 
     def __init__(self, limits: Limits = Limits(), judge: Judge = Judge()) -> None:
         self.limits = limits

@@ -6,6 +6,7 @@ to four accesses. Acquire, renew, commit and release: one access each.
 
 from trinco.core.value import Value
 from trinco.leases.accesses import Apply
+from trinco.leases.item import NO_LIMITS, Limits
 from trinco.leases.operation import FAILED, Answer, Operation
 from trinco.leases.plan import Outcome
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 class OneAccess(Value):
     __slots__ = ()
     fences = True
+    counts = True
+
+    def __init__(self, limits: Limits = NO_LIMITS) -> None:
+        """The store keeps the limits by itself."""
 
     def steps(self, operation: Operation, memory: "Any" = None) -> "Steps":
         answer: Any = yield Apply(operation)

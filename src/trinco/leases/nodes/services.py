@@ -56,24 +56,29 @@ class ScriptService(Service):
 
 
 class Session(Value):
-    """One client's read, and in a transaction what it has written since."""
+    """One client's read, and in a transaction what it has written since. ``horizon`` is so long after the read that
+    whatever counts from it has run out: an instant in the future is exact also in the checker."""
 
-    __slots__ = ("at", "client", "item", "version")
+    __slots__ = ("client", "horizon", "item", "version")
 
-    def __init__(self, client: int, at: Instant, version: int, item: Item | None = None) -> None:
+    def __init__(self, client: int, horizon: Instant, version: int, item: Item | None = None) -> None:
         self.client = client
-        self.at = at
+        self.horizon = horizon
         self.version = version
         self.item = item
 
 
 class ConditionalService(Service):
-    """Reads, compares and sets. ``sessions`` remember when each client read: durations in its write count from then."""
+    """Reads, compares and sets. ``sessions`` remember when each client read: durations in its write count from then.
+    ``longest`` is the longest of them."""
 
-    __slots__ = ("item", "sessions", "version")
+    __slots__ = ("item", "longest", "sessions", "version")
 
-    def __init__(self, item: Item = Item(), version: int = 0, sessions: tuple[Session, ...] = ()) -> None:
+    def __init__(
+        self, item: Item = Item(), version: int = 0, sessions: tuple[Session, ...] = (), longest: float = 60.0
+    ) -> None:
         self.item = item
+        self.longest = longest
         self.version = version
         self.sessions = sessions
 
@@ -84,11 +89,15 @@ class ConditionalService(Service):
         session = self.session(client)
         if access.version != self.version or session is None:
             return self, Written(False)
-        written = self.but(item=access.item.placed_at(session.at), version=self.version + 1)
+        written = self.but(item=self.placed(access.item, session), version=self.version + 1)
         return written, Written(True, written.version)
 
+    def placed(self, item: Item, session: Session) -> Item:
+        """An item whose durations count from what a client read, on our clock."""
+        return item.placed_at(session.horizon + -self.longest)
+
     def read(self, client: int, now: Instant) -> Served:
-        seen = self.with_session(Session(client, now, self.version))
+        seen = self.with_session(Session(client, now + self.longest, self.version))
         return seen, Versioned(self.item.settled(now).counted_from(now), self.version)
 
     def session(self, client: int) -> Session | None:
@@ -122,7 +131,7 @@ class TransactionalService(ConditionalService):
     def commit(self, session: Session | None) -> Served:
         if session is None or session.item is None or session.version != self.version:
             return self, Written(False)
-        written = self.but(item=session.item.placed_at(session.at), version=self.version + 1)
+        written = self.but(item=self.placed(session.item, session), version=self.version + 1)
         return written.with_session(session.but(item=None, version=written.version)), Written(True, written.version)
 
 
@@ -204,3 +213,12 @@ SERVICES: dict[str, type[Service]] = {
     "one-access": ScriptService,
 }
 """Which service a base algorithm runs on."""
+
+
+def service(name: str, limits: Limits, longest: float) -> Service:
+    """What a base algorithm runs on. ``longest``: no term and no wait takes longer."""
+    if name == "one-access":
+        return ScriptService(limits=limits)
+    if name in ("conditional", "transactional"):
+        return SERVICES[name](longest=longest)  # type: ignore[call-arg]
+    return SERVICES[name]()

@@ -23,7 +23,8 @@ class Store(Node):
         self.service = service
         self.granularity = granularity
         self.terse = terse
-        """Leaves out of its answers what only people read: the checker has fewer states to tell apart."""
+        """Leaves out of its answers what only people read, and stores nothing, since in the checker nobody restarts:
+        that leaves fewer states to tell apart."""
 
     @classmethod
     def in_place_of(cls, honest: Node) -> "Store":
@@ -39,7 +40,8 @@ class Store(Node):
     def reply(self, ctx: Context, client: int, access: accesses.Access) -> Any:
         """What an honest store answers; a liar answers otherwise, and None is silence."""
         self.service, reply = self.service.serve(client, access, self.clock(ctx))
-        ctx.store(self.service)
+        if not self.terse:
+            ctx.store(self.service)
         if self.terse and hasattr(reply, "remaining"):
             reply = reply.but(remaining=0)
         return reply

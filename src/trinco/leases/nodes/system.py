@@ -20,12 +20,13 @@ from trinco.core.errors import UsageError
 from trinco.core.formula import Formula
 from trinco.core.node import Node
 from trinco.leases.bases import catalogue
+from trinco.leases.item import Limits
 from trinco.leases.keys import Keyring
 from trinco.leases.nodes.client import Client
 from trinco.leases.nodes.sealed import SealedClient
-from trinco.leases.nodes.services import SERVICES
+from trinco.leases.nodes.services import service
 from trinco.leases.nodes.store import Store
-from trinco.leases.terms import Policy, Terms
+from trinco.leases.terms import T_MAX, Policy, Terms
 
 CLAIMS = Claims(
     paper="Mendes, Oliveira & Bessani, Exclusão mútua tolerante a faltas bizantinas na cloud",
@@ -59,6 +60,7 @@ class QuorumLease:
     poll: float = 0.25
     backoff: float = 1.0
     attempt_timeout: float = 5.0
+    t_max: float = T_MAX
     policy: Policy = Policy.PRIORITY
     clock_step: float | None = None
     """How coarse the stores' clocks really are, if not what ``granularity`` allows for."""
@@ -105,6 +107,7 @@ class QuorumLease:
             backoff=self.backoff,
             attempt_timeout=self.attempt_timeout,
             policy=self.policy,
+            t_max=self.t_max,
             fenced=bool(self.fenced),
         )
 
@@ -127,7 +130,8 @@ class QuorumLease:
             return replace(self, clients=clients)(n)
         if clients != self.clients:
             raise UsageError(f"{self.clients} clients and {len(self.stores)} stores are {self.n} nodes, not {n}")
-        algorithms = tuple(catalogue.find(name)() for name in self.stores)
+        limits = Limits(self.t_max)
+        algorithms = tuple(catalogue.find(name)(limits) for name in self.stores)
         terms = self.terms if self.fenced is not None else self.terms.but(fenced=self.can_fence)
         quiet = self.brief and set(self.stores) == {"one-access"}
         nodes: list[Node] = [
@@ -138,6 +142,7 @@ class QuorumLease:
         ]
         step = self.granularity if self.clock_step is None else self.clock_step
         stores = [
-            Store(me, SERVICES[name](), step, self.brief) for me, name in zip(self.store_ids, self.stores, strict=True)
+            Store(me, service(name, limits, max(self.ttl, self.wait)), step, self.brief)
+            for me, name in zip(self.store_ids, self.stores, strict=True)
         ]
         return [*nodes, *stores]
