@@ -14,7 +14,9 @@ from trinco.leases.nodes.behaviours import BEHAVIOURS
 from trinco.leases.nodes.system import QuorumLease
 from trinco.leases.terms import Policy
 
-SMALL = QuorumLease(clients=2, ttl=2, rho=0, wait=1, poll=0, backoff=0, policy=Policy.ONCE, fenced=False, brief=True)
+SMALL = QuorumLease(
+    clients=2, ttl=2, rho=0, wait=1, poll=0, backoff=0, access_timeout=0, policy=Policy.ONCE, fenced=False, brief=True
+)
 """Four stores of which one lies, two clients, one attempt each, a term of two ticks, no token: two million states."""
 
 

@@ -39,7 +39,9 @@ class Value:
         kind: Any = self.__class__
         other: Self = kind.__new__(kind)
         for name in slots_of(kind):
-            setattr(other, name, changes[name] if name in changes else getattr(self, name))
+            setattr(other, name, getattr(self, name))
+        for name, value in changes.items():
+            setattr(other, name, value)  # a name that is no slot raises
         return other
 
     def __eq__(self, other: object) -> bool:

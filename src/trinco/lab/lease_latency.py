@@ -146,7 +146,7 @@ def _latencies(simulation: Simulation) -> list[float]:
 def _composite(
     kinds: Sequence[str], laws: Sequence[Law], acquisitions: int, seed: int, fenced: bool = False, trace: bool = False
 ) -> Simulation:
-    lease = system.QuorumLease(stores=tuple(kinds), clients=1, ttl=FOREVER, fenced=fenced)
+    lease = system.QuorumLease(stores=tuple(kinds), clients=1, ttl=FOREVER, t_max=FOREVER, fenced=fenced)
     return _measure(lease, replace(system.CLAIMS, fencing=fenced), laws, acquisitions, seed, trace)
 
 

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from trinco.leases.accesses import Access, Reply
     from trinco.leases.plan import Algorithm
 
-GIVE_UP, RETRY, POLL = "attempt", "retry", "poll"
+GIVE_UP, RETRY, POLL, OWED, ACCESS = "attempt", "retry", "poll", "owed", "access/"
+OWED_PAUSE = 1.0
 BACKOFF_STEPS = 1000
 
 
@@ -66,10 +67,17 @@ class Base(Value):
     be believed. ``mine``: whether it granted us what we hold; what a base says after we hold changes nothing, since
     asking a base for what we already have there is as good as extending it."""
 
-    __slots__ = ("chain", "grade", "memory", "mine", "seen", "ticket", "token", "until")
+    __slots__ = ("chain", "epoch", "grade", "memory", "mine", "owed", "poisoned", "seen", "ticket", "token", "until")
 
     def __init__(self) -> None:
         self.chain: tuple[Plan, ...] = ()
+        self.owed: Plan | None = None
+        """A release that failed."""
+        self.poisoned = False
+        """A yield of this attempt got no answer in time. It may still be carried out and take a vote back, so no vote
+        of this base counts until the next attempt."""
+        self.epoch = 0
+        """How many accesses here got no answer in time: what comes from an earlier epoch answers nothing."""
         self.memory: Any = None
         self.grade: Grade | None = None
         self.until: Instant | None = None
@@ -88,7 +96,14 @@ class Base(Value):
         """At the start of an attempt nothing is known, and what is still under way for an earlier one will count for
         nothing."""
         return self.but(
-            chain=_without_belief(self.chain), grade=None, until=None, token=None, seen=0, ticket=0, mine=False
+            chain=_without_belief(self.chain),
+            grade=None,
+            until=None,
+            token=None,
+            seen=0,
+            ticket=0,
+            mine=False,
+            poisoned=False,
         )
 
     def held(self) -> "Base":
@@ -182,6 +197,10 @@ class LeaseClient:
     def on_timer(self, ctx: "Any", name: str) -> None:
         if name == RETRY:
             self._start_attempt(ctx)
+        elif name == OWED:
+            self._pay_what_is_owed(ctx)
+        elif name.startswith(ACCESS):
+            self._access_timed_out(ctx, int(name[len(ACCESS) :]))
         elif name == GIVE_UP:
             self._took_too_long(ctx)
         elif self.stage is Stage.ASKING:
@@ -273,11 +292,12 @@ class LeaseClient:
         """Put an operation at the end of a base's chain, and begin it if nothing is under way there."""
         base = self.bases[position]
         chain = base.chain
-        if isinstance(operation, Release) and chain:
-            chain, was_sent = _without_unsent(chain, operation.claim)
-            if not was_sent:
-                self._set(position, base.but(chain=chain))
+        if chain and not isinstance(operation, Commit | Yield):
+            kept, was_sent = _without_unsent(chain, operation.claim)
+            if isinstance(operation, Release) and not was_sent:
+                self._set(position, base.but(chain=kept))
                 return
+            chain = kept
         self._set(position, base.but(chain=(*chain, Plan(operation, until))))
         if not chain:
             self._step(ctx, position, Plan(operation, until, base.memory))
@@ -291,12 +311,29 @@ class LeaseClient:
         base = self.bases[position]
         self._set(position, base.but(chain=(plan, *base.chain[1:])))
         self.access(ctx, position, step)
+        if self.terms.access_timeout:
+            ctx.set_timer(f"{ACCESS}{position}", self.terms.access_timeout)
         if not self.waits_for(plan.operation):
             self._end(ctx, position, plan, Outcome(FAILED))
 
     def waits_for(self, operation: Operation) -> bool:
         """Whether the next operation waits until this one is answered."""
         return True
+
+    def _access_timed_out(self, ctx: "Any", position: int) -> None:
+        """The access may have been lost, or may still be carried out. When too few bases are left that a late yield
+        cannot harm, a new attempt begins, with the same ticket."""
+        base = self.bases[position]
+        if not base.chain:
+            return
+        operation = base.chain[0].operation
+        poisoned = base.poisoned or (isinstance(operation, Yield) and self.belongs(operation))
+        self._set(position, base.but(epoch=base.epoch + 1, poisoned=poisoned))
+        self.answered(ctx, position, None)
+        lost = sum(base.poisoned for base in self.bases)
+        if self.stage is Stage.ASKING and self.terms.policy is Policy.PRIORITY and lost >= self.terms.refusals:
+            self._release_all(ctx)
+            self._start_attempt(ctx)
 
     def _end(self, ctx: "Any", position: int, plan: Plan, outcome: Outcome) -> None:
         base = self.bases[position]
@@ -318,14 +355,15 @@ class LeaseClient:
     def _conclude(self, ctx: "Any", position: int, plan: Plan, answer: Answer) -> None:
         operation = plan.operation
         if isinstance(operation, Release):
-            if answer.grade is Grade.REFUSED:  # others wrote in between, again and again
-                self._submit(ctx, position, operation, None)
+            self._released(ctx, position, operation, answer)
             return
         if not self.belongs(operation):
             return
+        if self.bases[position].poisoned:
+            answer = FAILED
         if self.stage is Stage.ASKING:
             if isinstance(operation, Yield):
-                self._ask(ctx, position)
+                self._ask_later(ctx, position)
                 return
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._decide(ctx)
@@ -335,11 +373,30 @@ class LeaseClient:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
 
+    def _released(self, ctx: "Any", position: int, release: Release, answer: Answer) -> None:
+        """Where a release did not get through it is tried again, until what it is about has run out by itself (E6)."""
+        if answer.grade is Grade.REFUSED:  # others wrote in between, again and again
+            self._submit(ctx, position, release, None)
+        elif answer.grade is Grade.FAILED and self.waits_for(release):
+            owed = self.bases[position].owed
+            until = owed.until if owed is not None and owed.operation == release else ctx.now() + self.terms.ttl
+            self._set(position, self.bases[position].but(owed=Plan(release, until)))
+            ctx.set_timer(OWED, OWED_PAUSE)
+
+    def _pay_what_is_owed(self, ctx: "Any") -> None:
+        for position, base in enumerate(self.bases):
+            if base.owed is None or base.chain:
+                continue
+            lasts = base.owed.until is not None and base.owed.until > ctx.now()
+            self._set(position, base if lasts else base.but(owed=None))
+            if lasts:
+                self._submit(ctx, position, base.owed.operation, None)
+
     def _noted(self, ctx: "Any", base: Base, plan: Plan, answer: Answer) -> Base:
         """The base's record after its answer to a request, a commit or an extension."""
         granted = answer.grade.is_grant
         seen = self.token_in(ctx, answer.evidence) if answer.evidence is not None else 0
-        noted = base.but(grade=answer.grade, token=answer.token, seen=max(seen, answer.token or 0))
+        noted = base.but(grade=answer.grade, token=answer.token, seen=seen)
         if isinstance(plan.operation, Commit):
             return noted.but(mine=granted)  # the term is still the one that was granted
         until = plan.until if granted else None
@@ -383,7 +440,7 @@ class LeaseClient:
 
     def _hold(self, ctx: "Any", votes: list[Base]) -> None:
         """Hold until the first of those that we count on might let go."""
-        token = votes[0].token
+        token = votes[0].token if self.guess is NEXT else self.guess
         self.stage = Stage.HOLDING
         self.until = self.end_of_belief(ctx, votes)
         self.ticket = None
@@ -428,11 +485,15 @@ class LeaseClient:
 
     def _carry_on(self, ctx: "Any", position: int, answer: Answer) -> None:
         """Nothing is decided yet: yield this base, or ask it again, now or at the next poll."""
-        if self.ticket is None or self.bases[position].chain:
+        if self.ticket is None or self.bases[position].chain or self.bases[position].poisoned:
             return
         if answer.smaller and answer.grade.is_grant:
             self._yield(ctx, position)
-        elif self.terms.poll:
+        else:
+            self._ask_later(ctx, position)
+
+    def _ask_later(self, ctx: "Any", position: int) -> None:
+        if self.terms.poll:
             ctx.set_timer(POLL, self.terms.poll)
         else:
             self._ask(ctx, position)
@@ -444,8 +505,8 @@ class LeaseClient:
         self._submit(ctx, position, Yield(claim, self.ticket, self.terms.wait, self.signed(ctx, claim)), None)
 
     def _ask_idle_bases(self, ctx: "Any") -> None:
-        for position in range(len(self.bases)):
-            if not self.bases[position].chain:
+        for position, base in enumerate(self.bases):
+            if not base.chain and not base.poisoned:
                 self._ask(ctx, position)
 
     # Renewal
@@ -461,7 +522,7 @@ class LeaseClient:
             self.stage = Stage.HOLDING
             self.until = self.end_of_belief(ctx, votes)
             ctx.cancel_timer(GIVE_UP)
-            ctx.grant(token=votes[0].token, until=self.until)
+            ctx.grant(token=self.token if self.terms.fenced else None, until=self.until)
         elif self._refusals(ctx) >= self.terms.refusals:
             self._renewal_failed(ctx)
 
@@ -476,8 +537,9 @@ def _without_belief(chain: tuple[Plan, ...]) -> tuple[Plan, ...]:
 
 
 def _without_unsent(chain: tuple[Plan, ...], claim: Claim) -> tuple[tuple[Plan, ...], bool]:
-    """A chain without what nobody wants any more and was not begun, and whether anything of the claim was: a base that
-    says nothing must not collect a growing chain. A claim begins with a request; if that was not sent, nothing was."""
+    """A chain without what a later operation of the same claim makes needless and was not begun, and whether anything
+    of the claim was: a base that says nothing must not collect a growing chain. A claim begins with a request; if that
+    was not sent, nothing was."""
     begun, waiting = chain[:1], chain[1:]
     unsent = any(isinstance(plan.operation, Request) and plan.operation.claim == claim for plan in waiting)
     was_sent = not unsent or begun[0].operation.claim == claim

@@ -140,11 +140,16 @@ class Item(Value):
     def may_take(self, request: Request) -> bool:
         """My own lease always, unless it belongs to a later attempt of mine (E4); a free one, unless somebody with a
         smaller ticket waits. No ticket is larger than any."""
-        holder = self.holder
-        if holder is not None:
-            mine = holder.claim.owner == request.claim.owner
-            return mine and not request.claim.is_older_than(holder.claim)
+        if self.knows_later(request.claim):
+            return False
+        if self.holder is not None:
+            return bool(self.holder.claim.owner == request.claim.owner)
         return not self.has_smaller(request.claim, request.ticket)
+
+    def knows_later(self, claim: Claim) -> bool:
+        """Whether a later attempt of the same owner holds or waits: then this one is a straggler."""
+        known = (self.holder, *self.waiters)
+        return any(each is not None and claim.is_older_than(each.claim) for each in known)
 
     def has_smaller(self, claim: Claim, ticket: int | None) -> bool:
         others = (each for each in self.waiters if each.claim.owner != claim.owner)
@@ -159,7 +164,7 @@ class Item(Value):
         grade = Grade.COMMITTED
         if request.token is not None and holder.token is None:
             token: Any = self.token + 1 if request.token is NEXT else request.token
-            if self.believes(token, limits):
+            if request.token is NEXT or self.believes(token, limits):
                 item = self._with_token(token, request.entry)
             else:
                 grade = Grade.TENTATIVE
@@ -182,16 +187,23 @@ class Item(Value):
         remaining = self.holder.until - now if self.holder is not None else 0
         ticket = self.largest_ticket(request.claim)
         item = self
-        if request.wait and request.ticket is not None:
+        if request.wait and request.ticket is not None and not self._waits_already(request, now):
             item = self.with_waiter(Waiter(request.claim, now + request.wait, request.ticket, request.entry), limits)
         return item, Answer(
             Grade.REFUSED, None, remaining, item.has_smaller(request.claim, request.ticket), None, ticket
         )
 
+    def _waits_already(self, request: Request, now: "Time") -> bool:
+        """And for a while to come: a store that compares and sets need not be written at every poll."""
+        for each in self.waiters:
+            if each.claim == request.claim and each.ticket == request.ticket:
+                return bool(each.until - now > request.wait / 2)
+        return False
+
     def with_waiter(self, waiter: Waiter, limits: Limits) -> "Item":
         """When there are too many, the largest ticket goes."""
         claim = waiter.claim
-        if any(claim.is_older_than(each.claim) for each in self.waiters):
+        if self.knows_later(claim):
             return self
         others = [each for each in self.waiters if each.claim.owner != claim.owner]
         waiters = sorted([*others, waiter], key=lambda each: each.rank)

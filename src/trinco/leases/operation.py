@@ -9,6 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+TOKEN_LIMIT = 2**53
+"""Up to here a number is exact in every store's language."""
+TICKET_LIMIT = 2**52
 NEXT: "Final" = "next"
 """As a token: let the store count by itself. Only where one store is all there is (f = 0)."""
 
@@ -135,6 +138,12 @@ class Answer(Value):
         self.smaller = smaller
         self.evidence = evidence
         self.ticket = ticket
+
+    def makes_sense(self) -> bool:
+        """Whether every field is what it must be: a store that runs code may say anything."""
+        token = self.token is None or (type(self.token) is int and 0 <= self.token < TOKEN_LIMIT)
+        numbers = type(self.remaining) in (int, float) and self.remaining == self.remaining
+        return isinstance(self.grade, Grade) and token and numbers and type(self.smaller) is bool
 
 
 FAILED = Answer(Grade.FAILED)

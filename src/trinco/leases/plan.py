@@ -8,7 +8,7 @@ the same.
 
 from trinco.core.value import Value
 from trinco.leases.accesses import Access, Reply
-from trinco.leases.operation import Answer, Operation
+from trinco.leases.operation import FAILED, Answer, Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Plan(Value):
         self.replies = replies
 
     def step(self, algorithm: "Algorithm") -> "Access | Outcome":
-        """The next access, or the outcome."""
+        """The next access, or the outcome. Whatever a store says, it can at worst fail the operation."""
         steps = algorithm.steps(self.operation, self.memory)
         try:
             access = next(steps)
@@ -66,6 +66,10 @@ class Plan(Value):
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
+            if not self.replies:
+                raise
+            return Outcome(FAILED)
         return access
 
     def told(self, reply: Reply) -> "Plan":

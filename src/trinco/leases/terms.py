@@ -31,10 +31,12 @@ class Terms(Value):
     ``granularity`` is how coarse the clocks of the bases are, ``sigma`` how far they may step, ``rho`` how much faster
     one clock may run than another. ``attempt_timeout`` bounds an attempt, ``wait`` how long a base remembers a waiter,
     ``poll`` the time between two questions of a waiter (0: at once), ``backoff`` the longest sleep of that policy.
-    ``t_max`` is the longest lease that stores and other clients believe in.
+    ``t_max`` is the longest lease that stores and other clients believe in; ``access_timeout`` how long one access may
+    take before its base counts as failed (0: for ever).
     """
 
     __slots__ = (
+        "access_timeout",
         "attempt_timeout",
         "backoff",
         "f",
@@ -68,6 +70,7 @@ class Terms(Value):
         policy: Policy = Policy.PRIORITY,
         fenced: bool = True,
         t_max: float = T_MAX,
+        access_timeout: float = 5.0,
     ) -> None:
         self.n = n
         self.f = f
@@ -83,6 +86,7 @@ class Terms(Value):
         self.policy = policy
         self.fenced = fenced
         self.t_max = t_max
+        self.access_timeout = access_timeout
         self._validate()
 
     def _validate(self) -> None:
@@ -102,6 +106,10 @@ class Terms(Value):
                 f"a ttl of {self.ttl:g} s is longer than the {self.t_max:g} s (t_max) for which stores and other "
                 f"clients count any lease: they would let somebody else in"
             )
+        if not self.attempt_timeout > 0 or min(self.wait, self.poll, self.backoff, self.access_timeout) < 0:
+            raise UsageError("an attempt needs some time; waiting, polling and backing off cannot take less than none")
+        if self.policy is Policy.PRIORITY and not self.wait > 0:
+            raise UsageError("to wait by priority a base must remember the waiter: give a wait above 0")
         if not 0 < self.min_useful <= 1:
             raise UsageError(f"min_useful is a share of the term: 0 < min_useful <= 1, not {self.min_useful:g}")
         if self.believed < self.useful:

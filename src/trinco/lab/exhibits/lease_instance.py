@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def terms(n: int = 1, f: int = 0, **others: Any) -> Terms:
     """One try, two ticks, perfect clocks, no tokens, unless something else is asked for."""
     usual: dict[str, Any] = {"ttl": 2, "rho": 0, "policy": Policy.ONCE, "poll": 0, "backoff": 0, "fenced": False}
+    usual["access_timeout"] = 0
     return Terms(n, f, **usual | others)
 
 

@@ -11,7 +11,7 @@ entry whose key we lack counts as held (``lease/E9``); one item a lock, not one 
 from trinco.core.value import Value
 from trinco.leases.accesses import CompareAndSet, Read, Versioned, Written
 from trinco.leases.item import NO_LIMITS, Item, Limits
-from trinco.leases.operation import FAILED, Answer, Grade, Operation, Release
+from trinco.leases.operation import FAILED, Answer, Grade, Operation, Release, Request
 from trinco.leases.plan import Outcome
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trinco.leases.plan import Steps
 
 CONFLICT = Answer(Grade.REFUSED)
-TRIES_TO_RELEASE = 3
+TRIES = 3
 MANY_WAITERS = 4096
 """An item with more is none: whoever sends it wants to hurt."""
 
@@ -50,7 +50,7 @@ class Conditional(Value):
             outcome: Outcome = yield from self._written(memory, operation)
             if outcome.answer is not CONFLICT:
                 return outcome
-        for _ in range(TRIES_TO_RELEASE if releases else 1):
+        for _ in range(tries(operation)):
             read: Any = yield Read()
             if not is_readable(read):
                 return Outcome(FAILED)
@@ -71,6 +71,12 @@ class Conditional(Value):
         if not written.ok:
             return Outcome(CONFLICT)
         return Outcome(answer, Versioned(item, written.version, read.now))
+
+
+def tries(operation: Operation) -> int:
+    """A request that meets a conflict is refused, and asked again when its time comes. Whoever holds already must not
+    be pushed out, or kept in, by those who write that they wait."""
+    return 1 if isinstance(operation, Request) else TRIES
 
 
 def is_readable(read: object) -> bool:

@@ -90,9 +90,10 @@ class Listed(Value):
         rows = self.rows((yield List()))
         if rows is None:
             return Outcome(FAILED)
-        if self.in_the_way(rows, request) or self.smaller(rows, request.claim, request.ticket):
-            return (yield from self._wait(rows, request))
         standing = self.standing(rows, request.claim)
+        overtaken = not standing and self.smaller(rows, request.claim, request.ticket)
+        if overtaken or self.in_the_way(rows, request):
+            return (yield from self._wait(rows, request))
         return (yield from self._enter(request, standing))
 
     def extend(self, extend: Extend) -> "Steps":
@@ -165,12 +166,13 @@ class Listed(Value):
         """A row of our own among those who wait; renewed when half its time is over."""
         waiting = [row for row in rows if row.named.kind is Kind.WAITING and row.named.claim == request.claim]
         if not any(row.age * 2 < request.wait for row in waiting):
-            yield self.add(self._waiting(request))
+            renewal = 1 + max((row.named.renewal for row in waiting), default=-1)
+            yield self.add(self._waiting(request, renewal))
             for row in waiting:
                 yield Delete(row.key)
 
-    def _waiting(self, operation: "Request | Yield") -> Named:
-        return Named(Kind.WAITING, operation.claim, operation.wait, operation.ticket, 0, None, operation.entry)
+    def _waiting(self, operation: "Request | Yield", renewal: int = 0) -> Named:
+        return Named(Kind.WAITING, operation.claim, operation.wait, operation.ticket, renewal, None, operation.entry)
 
     def yield_(self, operation: Yield, memory: "Keys | None") -> "Steps":
         deleted = yield from self._delete(operation.claim, memory)

@@ -27,4 +27,4 @@ class OneAccess(Value):
 
     def steps(self, operation: Operation, memory: "Any" = None) -> "Steps":
         answer: Any = yield Apply(operation)
-        return Outcome(answer if isinstance(answer, Answer) else FAILED)
+        return Outcome(answer if isinstance(answer, Answer) and answer.makes_sense() else FAILED)

@@ -9,9 +9,9 @@ Against the print: the comparison of expiry is turned round, as in Algorithm 4 (
 
 from trinco.core.value import Value
 from trinco.leases.accesses import Abort, Begin, CommitTransaction, Done, Read, Write, Written
-from trinco.leases.bases.conditional import CONFLICT, TRIES_TO_RELEASE, Judge, is_readable, without_forged
+from trinco.leases.bases.conditional import CONFLICT, Judge, is_readable, tries, without_forged
 from trinco.leases.item import NO_LIMITS, Limits
-from trinco.leases.operation import FAILED, Answer, Operation, Release
+from trinco.leases.operation import FAILED, Answer, Operation
 from trinco.leases.plan import Outcome
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class Transactional(Value):
         self.judge = judge
 
     def steps(self, operation: Operation, memory: "Any" = None) -> "Steps":
-        for _ in range(TRIES_TO_RELEASE if isinstance(operation, Release) else 1):
+        for _ in range(tries(operation)):
             outcome: Outcome = yield from self._transaction(operation)
             if outcome.answer is not CONFLICT:
                 break

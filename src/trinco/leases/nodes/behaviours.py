@@ -67,7 +67,10 @@ class Slow(Store):
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
         assert isinstance(message, messages.Access)
-        self.pending = (*self.pending, (source, messages.Reply(message.claim, self.reply(ctx, source, message.access))))
+        self.pending = (
+            *self.pending,
+            (source, messages.Reply(message.claim, self.reply(ctx, source, message.access), message.epoch)),
+        )
         if len(self.pending) == 1:
             ctx.set_timer("answer", 1.0 + ctx.choose(3))
 

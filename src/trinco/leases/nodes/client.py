@@ -12,7 +12,7 @@ from trinco.leases import accesses
 from trinco.leases.claim import Claim
 from trinco.leases.client import LeaseClient
 from trinco.leases.nodes.messages import Access, Reply
-from trinco.leases.operation import Grade, Operation, Release
+from trinco.leases.operation import TICKET_LIMIT, TOKEN_LIMIT, Grade, Operation, Release
 from trinco.leases.terms import Terms
 
 if TYPE_CHECKING:
@@ -61,16 +61,18 @@ class Client(LeaseClient, Process):
 
     def access(self, ctx: Context, base: int, access: accesses.Access) -> None:
         operation = self.bases[base].chain[0].operation
-        ctx.send(self.stores[base], Access(operation.claim, access, not self.waits_for(operation)))
+        quiet, epoch = not self.waits_for(operation), self.bases[base].epoch
+        ctx.send(self.stores[base], Access(operation.claim, access, quiet, epoch))
 
     def waits_for(self, operation: Operation) -> bool:
         return not (self.quiet and isinstance(operation, Release))
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
-        assert isinstance(message, Reply)
+        if not isinstance(message, Reply) or source not in self.stores:
+            return  # a liar may send what it likes
         base = self.stores.index(source)
-        chain = self.bases[base].chain
-        if chain and chain[0].operation.claim == message.claim:
+        chain, epoch = self.bases[base].chain, self.bases[base].epoch
+        if chain and message.claim == chain[0].operation.claim and message.epoch == epoch:
             self.answered(ctx, base, message.reply)
 
     def signed(self, ctx: Context, claim: Claim) -> Signed | None:
@@ -79,12 +81,17 @@ class Client(LeaseClient, Process):
         return ctx.sign(Body(claim, self.guess, self.ticket))
 
     def token_in(self, ctx: Context, evidence: Any) -> int:
-        body = _body(ctx, evidence)
-        return body.token if body is not None and isinstance(body.token, int) else 0
+        body = self._body(ctx, evidence)
+        return body.token if body is not None and _is_number(body.token, TOKEN_LIMIT) else 0
 
     def ticket_in(self, ctx: Context, evidence: Any) -> int:
-        body = _body(ctx, evidence)
-        return body.ticket if body is not None and body.ticket is not None else 0
+        body = self._body(ctx, evidence)
+        return body.ticket if body is not None and _is_number(body.ticket, TICKET_LIMIT) else 0  # type: ignore[return-value]
+
+    def _body(self, ctx: Context, evidence: Any) -> Body | None:
+        """What a client signed. A store can sign, too, but it is not for it to say what was given out."""
+        genuine = isinstance(evidence, Signed) and ctx.verify(evidence) and isinstance(evidence.body, Body)
+        return evidence.body if genuine and evidence.signer not in self.stores else None
 
     def settle(self, ctx: Context) -> None:
         """A vote that has run out, or can no longer be of use, is as good as a refusal."""
@@ -102,6 +109,5 @@ class Client(LeaseClient, Process):
         self.bases = tuple(renamed)
 
 
-def _body(ctx: Context, evidence: Any) -> Body | None:
-    genuine = isinstance(evidence, Signed) and ctx.verify(evidence) and isinstance(evidence.body, Body)
-    return evidence.body if genuine else None
+def _is_number(value: object, limit: int) -> bool:
+    return type(value) is int and 0 <= value < limit

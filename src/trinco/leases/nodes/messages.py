@@ -14,6 +14,7 @@ class Access(Message, tag="access"):
     access: Any
     quiet: bool = False
     """No reply is wanted."""
+    epoch: int = 0
 
     def in_words(self) -> str:
         access = self.access
@@ -24,6 +25,7 @@ class Access(Message, tag="access"):
 class Reply(Message, tag="reply"):
     claim: Claim
     reply: Any
+    epoch: int = 0
 
     def in_words(self) -> str:
         return f"{_answer(self.reply)} #{self.claim.attempt}"

@@ -35,7 +35,7 @@ class SealedClient(Client):
 
     def signed(self, ctx: Context, claim: Claim) -> bytes:  # type: ignore[override]
         bases = tuple(
-            (f"store-{store}", b"%08d%08d" % (claim.owner, claim.attempt * len(self.stores) + position))
+            (f"store-{store}", claim.owner.to_bytes(8) + (claim.attempt * len(self.stores) + position).to_bytes(8))
             for position, store in enumerate(self.stores)
         )
         owner = f"client-{ctx.me}/{claim.owner:032x}"

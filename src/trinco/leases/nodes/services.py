@@ -125,8 +125,8 @@ class TransactionalService(ConditionalService):
                 return self.with_session(session.but(item=access.item)), Done()
             case accesses.CommitTransaction():
                 return self.commit(session)
-            case _:
-                return self, Done()
+            case _:  # begin and abort: nothing is written yet, or any more
+                return self if session is None else self.with_session(session.but(item=None)), Done()
 
     def commit(self, session: Session | None) -> Served:
         if session is None or session.item is None or session.version != self.version:

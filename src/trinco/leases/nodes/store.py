@@ -35,7 +35,7 @@ class Store(Node):
         assert isinstance(message, Access)
         reply = self.reply(ctx, source, message.access)
         if reply is not None and not message.quiet:
-            ctx.send(source, Reply(message.claim, reply))
+            ctx.send(source, Reply(message.claim, reply, message.epoch))
 
     def reply(self, ctx: Context, client: int, access: accesses.Access) -> Any:
         """What an honest store answers; a liar answers otherwise, and None is silence."""

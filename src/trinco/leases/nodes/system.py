@@ -60,6 +60,7 @@ class QuorumLease:
     poll: float = 0.25
     backoff: float = 1.0
     attempt_timeout: float = 5.0
+    access_timeout: float = 5.0
     t_max: float = T_MAX
     policy: Policy = Policy.PRIORITY
     clock_step: float | None = None
@@ -108,6 +109,7 @@ class QuorumLease:
             attempt_timeout=self.attempt_timeout,
             policy=self.policy,
             t_max=self.t_max,
+            access_timeout=self.access_timeout,
             fenced=bool(self.fenced),
         )
 
