@@ -104,10 +104,10 @@ def found_of_leases() -> str:
 Simulated:
 
 {chr(10).join(seeds)}
-- {clocks["terms"]:,} terms with store clocks that show whole seconds, up to an hour off, every clock within 200 ppm of real
-  time: {clocks["overlaps"]} overlaps. Without the margin for granularity: {clocks["without_margin"]}.
-- {tokens["acquisitions"]:,} acquisitions with {tokens["crashes"]:,} client crashes and a store that grants everything and shows old
-  tokens: every token larger than the one before.
+- {clocks["terms"]:,} terms with store clocks that show whole seconds, up to an hour off, every clock within 200 ppm
+  of real time: {clocks["overlaps"]} overlaps. Without the margin for granularity: {clocks["without_margin"]}.
+- {tokens["acquisitions"]:,} acquisitions with {tokens["crashes"]:,} client crashes and a store that grants everything
+  and shows old tokens: every token larger than the one before.
 
 Waiting time in seconds, mean / 99th percentile (accesses per acquisition), one way to a store 20 ms + Exp(30 ms) with a
 tail of 2 % + Exp(0.8 s), released at once:
@@ -136,12 +136,12 @@ def _latency(proof: dict[str, Any]) -> str:
         f"{name} {min(row[name] for row in mixes):.2f} to {max(row[name] for row in mixes):.2f} (paper: {printed:g})"
         for name, printed in proof["mixes"]["paper"].items()
     )
-    return f"""Latency when nobody else asks, over {len(rows)} combinations of stores and laws of delay: the lease phase takes as
-long as the third of its four bases, within {worst:.1%}. With the token it takes so many times as long: {with_token}.
-The paper's mixes of clouds under our calibration: {ratios}.
+    return f"""Latency when nobody else asks, over {len(rows)} combinations of stores and laws of delay: the lease phase
+takes as long as the third of its four bases, within {worst:.1%}. With the token it takes so many times as long:
+{with_token}. The paper's mixes of clouds under our calibration: {ratios}.
 
-DepSky's lock over the same stores. {proof["depsky"]["verdict"]} The paper explains its factor 2 by the phases; we cannot
-bear that out."""
+DepSky's lock over the same stores. {proof["depsky"]["verdict"]} The paper explains its factor 2 by the phases; we
+cannot bear that out."""
 
 
 def _told(proof: dict[str, Any]) -> str:

@@ -120,7 +120,7 @@ def test_equal_secrets_make_equal_keys(kind):
 
 
 def test_a_keyring_without_its_own_key_says_what_to_do():
-    with pytest.raises(KeysMissing, match="trinco keys make") as raised:
+    with pytest.raises(KeysMissing, match="no key of our own") as raised:
         Keyring(None, (PUBLIC,)).signing_key()
     assert isinstance(raised.value, TrincoError)
 

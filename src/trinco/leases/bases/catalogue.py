@@ -1,7 +1,5 @@
 """The base algorithms by name."""
 
-from typing import Any
-
 from trinco.core.errors import UsageError
 from trinco.leases.bases.conditional import Conditional
 from trinco.leases.bases.object_store import ObjectStore
@@ -9,7 +7,11 @@ from trinco.leases.bases.one_access import OneAccess
 from trinco.leases.bases.queue import Queue
 from trinco.leases.bases.transactional import Transactional
 
-BASES: dict[str, Any] = {
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+BASES: "dict[str, Any]" = {
     "object": ObjectStore,
     "queue": Queue,
     "conditional": Conditional,
@@ -18,7 +20,7 @@ BASES: dict[str, Any] = {
 }
 
 
-def find(name: str) -> Any:
+def find(name: str) -> "Any":
     if name not in BASES:
         raise UsageError(f"there is no base algorithm '{name}'; there are {', '.join(BASES)}")
     return BASES[name]
