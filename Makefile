@@ -25,6 +25,8 @@ demo: setup
 	@$(BIN)/trinco sim ricart-agrawala -n 5
 	$(SHOW) 'check ricart-agrawala -n 3 --rounds 2'
 	@$(BIN)/trinco check ricart-agrawala -n 3 --rounds 2
+	$(SHOW) 'sim quorum-lease --clients 3 --byzantine silent --delay exponential:0.05'
+	@$(BIN)/trinco sim quorum-lease --clients 3 --byzantine silent --delay exponential:0.05
 	$(SHOW) 'exhibit ricart-agrawala/no-tie-break'
 	@$(BIN)/trinco exhibit ricart-agrawala/no-tie-break || test $$? -eq 1
 

@@ -49,6 +49,20 @@ def test_a_smaller_one_is_not():
     assert result.violation.kind == "safety"
 
 
+def test_accesses_that_get_no_answer_in_time_leave_nothing_behind():
+    """An access may time out and still be carried out, also after the release: its late answer has it undone."""
+    system = replace(ONE, policy=Policy.PRIORITY, access_timeout=1)
+    model = replace(lease_model(system, byzantine={}, time=False), fires=1)
+    result = check(model, liveness=False)
+    assert (result.verdict, result.progress.states) == (Verdict.HOLDS, 6_017)
+
+
+def test_nor_do_they_break_a_renewal():
+    model = replace(lease_model(replace(ONE, access_timeout=1), byzantine={}, renewals=1), fires=1)
+    result = check(model, liveness=False)
+    assert (result.verdict, result.progress.states) == (Verdict.HOLDS, 64_838)
+
+
 def test_one_liar_too_many_breaks_it():
     model = lease_model(SMALL, byzantine={4: "grant-all", 5: "grant-all"}, time=False, beyond_claims=True)
     assert check(model, liveness=False).violation.kind == "safety"

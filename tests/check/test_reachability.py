@@ -136,6 +136,14 @@ def test_of_several_properties_the_one_that_fails_is_named() -> None:
     assert "everybody is home" in violation.text
 
 
+def test_a_trap_is_found_again_by_its_script() -> None:
+    model = Model(nodes=[Wanderer()], reachable={"everybody is home": everybody_is_home})
+    found = check(model).counterexample
+    assert found is not None
+    assert replay(model, found.script) == found.violation
+    assert replay(model, found.script[:-1]) is None
+
+
 def test_a_search_that_did_not_end_says_nothing() -> None:
     model = served_by(Distracted(), 3, "everybody was served", everybody_was_served)
     result = check(model, max_states=50)

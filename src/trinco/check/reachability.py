@@ -30,8 +30,24 @@ def find_trap(search: Search) -> Trap | None:
         search.report()
         trapped = _trapped(search, holds)
         if trapped:
-            return Trap(Violation("unreachable", f"from here {name} can never happen"), trapped[0])
+            return Trap(_too_late(name), trapped[0])
     return None
+
+
+def judge_prospects(search: Search, state: int) -> Violation | None:
+    """What can never happen any more from one state on, for a script that ends in it."""
+    for name, holds in search.model.reachable.items():
+        seen, ahead = {state}, [state]
+        while ahead and not any(holds(View(search.cells, each)) for each in ahead):
+            ahead = [each for each in set(search.successors(ahead)) if each not in seen]
+            seen.update(ahead)
+        if not ahead:
+            return _too_late(name)
+    return None
+
+
+def _too_late(name: str) -> Violation:
+    return Violation("unreachable", f"from here {name} can never happen")
 
 
 def _trapped(search: Search, holds: Callable[[View], bool]) -> list[int]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from trinco.check.counterexample import Counterexample, line
 from trinco.check.liveness import judge_cycle
 from trinco.check.model import Model
+from trinco.check.reachability import judge_prospects
 from trinco.check.search import Search, Violation
 from trinco.check.steps import Step
 from trinco.core.errors import DamagedData
@@ -18,7 +19,8 @@ def replay(model: Model, script: str | Iterable[str], repeats_from: int | None =
     search = Search(model)
     for start, steps in _walks(search, lines):
         if repeats_from is None:
-            found = search.judge(steps[-1].state if steps else start)
+            last = steps[-1].state if steps else start
+            found = search.judge(last) or judge_prospects(search, last)
         else:
             found = _judge_repeated(search, [start, *(step.state for step in steps)], steps, repeats_from)
         if found:

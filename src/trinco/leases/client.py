@@ -217,6 +217,11 @@ class LeaseClient:
         plan = base.chain[0].told(reply)
         self._step(ctx, position, plan)
 
+    def straggled(self, ctx: "Any", position: int, claim: Claim) -> None:
+        """An answer came after its access had been given up. What it did for a claim that is over is undone."""
+        if claim != self.claim or self.stage in (Stage.IDLE, Stage.RESTING):
+            self._submit(ctx, position, Release(claim), None)
+
     # Attempts
 
     @property

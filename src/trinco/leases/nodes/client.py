@@ -74,6 +74,8 @@ class Client(LeaseClient, Process):
         chain, epoch = self.bases[base].chain, self.bases[base].epoch
         if chain and message.claim == chain[0].operation.claim and message.epoch == epoch:
             self.answered(ctx, base, message.reply)
+        elif message.epoch < epoch:
+            self.straggled(ctx, base, message.claim)
 
     def signed(self, ctx: Context, claim: Claim) -> Signed | None:
         if self.guess is None and self.ticket is None:
