@@ -1,8 +1,9 @@
 """Ways to drive the lease core by hand: a shell around one store, a runtime of which the test is the world, and the
 systems that the simulator and the checker run."""
 
+import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -206,6 +207,14 @@ def exactly(**changes: Any) -> Terms:
     return Terms(**(usual | changes))
 
 
+@dataclass(frozen=True)
+class Stragglers:
+    """A law of delays: short, but for one message in ten, which may take for many terms."""
+
+    def draw(self, rng: random.Random) -> float:
+        return rng.expovariate(20.0) if rng.random() > 0.1 else rng.expovariate(1 / 1.5)
+
+
 def scenario(
     system: QuorumLease,
     *,
@@ -258,10 +267,12 @@ class RenewedLease(QuorumLease):
         return [Renewing.in_place_of(node) if type(node) is Client else node for node in super().__call__(n)]
 
 
-def one_store(kind: str, fenced: bool = False, **options: Any) -> Model:
+def one_store(
+    kind: str, fenced: bool = False, access_timeout: float = 0, quiet: bool | None = None, **options: Any
+) -> Model:
     """Two clients and one store, in the checker: time passes, and a client may give up at any moment."""
-    terms = Terms(1, 0, ttl=2, rho=0, policy=Policy.ONCE, poll=0, fenced=fenced, access_timeout=0)
-    quiet = kind == "one-access"
+    terms = Terms(1, 0, ttl=2, rho=0, policy=Policy.ONCE, poll=0, fenced=fenced, access_timeout=access_timeout)
+    quiet = kind == "one-access" if quiet is None else quiet
     clients = [Client(me, terms, (BASES[kind](),), (2,), quiet) for me in (0, 1)]
     nodes = [*clients, Store(2, service(kind, Limits(), longest=2), terse=True)]
     return Model(nodes=nodes, network=Network.UNORDERED, clocks=Clocks(), **options)

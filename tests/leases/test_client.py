@@ -664,6 +664,137 @@ def test_leaving_while_resting_ends_it() -> None:
     assert client.stage is Stage.IDLE
 
 
+# Answers that do not come in time
+
+
+def impatient(**changes: Any) -> ByHand:
+    return unfenced(access_timeout=2.0, **changes)
+
+
+def test_an_access_that_takes_too_long_is_a_refusal() -> None:
+    client = impatient()
+    client.hears(0, YES)
+    client.fires("access/1")
+    assert client.news == []
+    client.fires("access/2")
+    assert client.news == [("refused",)]
+
+
+def test_a_base_that_took_too_long_is_asked_again_at_the_next_poll() -> None:
+    client = impatient(policy=Policy.PRIORITY)
+    client.hears(0, YES)
+    client.hears(1, YES)
+    client.fires("access/2")
+    client.fires("access/3")
+    client.fires("poll")
+    assert isinstance(client.outstanding(2), Request)
+    client.hears(2, YES)
+    assert client.news[-1][0] == "granted"
+
+
+def test_an_access_that_was_answered_does_not_take_too_long() -> None:
+    client = impatient()
+    client.hears(0, YES)
+    client.fires("access/0")
+    assert client.bases[0].grade is Grade.COMMITTED
+
+
+def waiting_impatiently() -> ByHand:
+    """Granted at the first two bases, with a ticket, and asked to yield them."""
+    client = impatient(policy=Policy.PRIORITY, poll=1.0, wait=9.0)
+    for base in (0, 1, 2):
+        client.hears(base, refusal())
+    for base in (0, 1):
+        client.hears(base, Answer(Grade.COMMITTED, smaller=True))
+    return client
+
+
+def test_a_base_whose_yield_may_still_be_carried_out_is_no_vote_in_this_attempt() -> None:
+    client = waiting_impatiently()
+    client.fires("access/0")
+    client.hears(1, DONE)
+    client.hears(2, YES)
+    client.fires("poll")
+    assert client.bases[0].chain == ()
+    client.hears(1, YES)
+    assert client.news == []
+    client.hears(3, YES)
+    assert [each[0] for each in client.news] == ["granted"]
+    assert client.attempt == 1
+
+
+def test_when_too_many_yields_were_lost_a_new_attempt_begins_with_the_same_ticket() -> None:
+    client = waiting_impatiently()
+    ticket = client.ticket
+    client.fires("access/0")
+    assert client.attempt == 1
+    client.fires("access/1")
+    assert client.attempt == 2
+    assert client.ticket == ticket
+    assert client.outstanding(0) == Release(client.claim.but(attempt=1))
+
+
+def test_a_release_that_took_too_long_is_tried_again_until_its_term_is_over() -> None:
+    client = holding(access_timeout=2.0, fenced=False)
+    client.release(client.hand)
+    tries = 0
+    while "access/0" in client.hand.timers and client.hand.at < 100.0:
+        tries += 1
+        client.fires("access/0")
+        if "owed" in client.hand.timers:
+            client.fires("owed")
+    assert 2 <= tries <= 10
+    assert client.hand.at <= 20.0
+    assert client.bases[0].chain == ()
+
+
+def test_a_release_that_got_through_at_last_is_not_sent_again() -> None:
+    client = holding()
+    client.release(client.hand)
+    client.hears(0, None)
+    client.fires("owed")
+    client.hears(0, DONE)
+    client.hears(1, None)
+    client.fires("owed")
+    assert client.sent_of("Release").count(0) == 2
+
+
+def test_a_release_that_is_owed_is_paid_also_when_the_base_was_busy() -> None:
+    """We asked for something else meanwhile, and that base does not answer."""
+    client = holding()
+    client.release(client.hand)
+    client.hears(0, None)
+    client.starts()
+    client.fires("owed")
+    client.hears(0, None)
+    while client.hand.timers.keys() & {"owed"}:
+        client.fires("owed")
+    assert [sent.operation.claim.attempt for sent in client.sent if sent.kind == "Release" and sent.base == 0] == [1, 1]
+
+
+def test_a_base_that_always_refuses_a_release_is_not_told_without_end() -> None:
+    client = holding()
+    client.release(client.hand)
+    for _ in range(50):
+        client.hears(0, NO)
+    assert client.sent_of("Release").count(0) <= 10
+
+
+def test_a_poll_that_meets_a_release_under_way_is_not_lost() -> None:
+    """One store. What we had given up is released late; meanwhile we wait again."""
+    client = ByHand(exactly(n=1, f=0, fenced=False, policy=Policy.PRIORITY, poll=1.0, wait=9.0)).starts()
+    client.release(client.hand)
+    client.hears_no(0)
+    client.hears(0, None)
+    client.starts()
+    client.hears_no(0)
+    client.hears_no(0)
+    client.fires("owed")
+    client.fires("poll")
+    client.hears(0, DONE)
+    assert client.bases[0].chain or client.hand.timers
+
+
 # What no store says
 
 ODD_ANSWERS = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.leases.driving import KINDS, RenewedLease, scenario
+from tests.leases.driving import KINDS, RenewedLease, Stragglers, scenario
 from trinco.core.errors import UsageError
 from trinco.core.event import Kind
 from trinco.leases.keys import Keyring, MacKey
@@ -309,6 +309,52 @@ def test_a_term_as_long_as_readers_count_is_safe(kind: str) -> None:
     asks = Scripted(((0, 0.0, 100.0), (1, 1.0, 1.0)))
     simulation = simulated(scenario(system, workload=asks, delay=PROMPT, until=130.0))
     assert moments(simulation, Kind.GRANT, 1)[0] >= 100.0
+
+
+# Accesses that take too long
+
+
+def straggling(kind: str, stores: int, policy: Policy, seed: int) -> Simulation:
+    """Accesses are given up after 0.3; one message in ten takes for seconds, and is then carried out."""
+    system = RenewedLease(
+        stores=(kind,) * stores, f=stores // 4, clients=3, ttl=2.0, access_timeout=0.3, wait=1.0, policy=policy
+    )
+    setting = scenario(system, seed=seed, entries=100, hold=Exponential(0.5), delay=Stragglers(), until=60.0)
+    simulation = Simulation(setting)
+    simulation.run()
+    return simulation
+
+
+@pytest.mark.parametrize(
+    ("kind", "stores"),
+    [
+        ("object", 1),
+        ("queue", 1),
+        ("queue", 4),
+        ("transactional", 1),
+        ("conditional", 1),
+        ("one-access", 1),
+        ("object", 4),
+        ("conditional", 4),
+        ("transactional", 4),
+        ("one-access", 4),
+    ],
+)
+def test_accesses_that_are_carried_out_after_they_were_given_up_do_no_harm(kind: str, stores: int) -> None:
+    """No bound on delays is needed for safety."""
+    entries = 0
+    for seed in range(20) if stores == 1 else range(30, 40):
+        simulation = straggling(kind, stores, Policy.BACKOFF if seed % 2 else Policy.PRIORITY, seed)
+        violation = simulation.violation
+        assert violation is None or violation.property == "EveryoneServed"
+        entries += simulation.entries
+    assert entries >= 5
+
+
+@every_kind
+def test_who_waits_keeps_asking_also_when_accesses_are_lost(kind: str) -> None:
+    for seed in range(0, 20, 2):
+        assert straggling(kind, 1, Policy.PRIORITY, seed).violation is None
 
 
 # What it costs

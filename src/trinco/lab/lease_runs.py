@@ -41,7 +41,7 @@ def coarse_clocks(terms: int, *, margin: bool = True, n: int = 1, f: int = 0, se
         ttl=3.0,
         granularity=1.0 if margin else 0.0,
         clock_step=1.0,
-        poll=0.02,
+        poll=0.05,
         policy=Policy.PRIORITY,
     )
     chance = random.Random(f"{seed}/clocks")

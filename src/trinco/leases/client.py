@@ -71,11 +71,11 @@ class Base(Value):
 
     def __init__(self) -> None:
         self.chain: tuple[Plan, ...] = ()
-        self.owed: Plan | None = None
-        """A release that failed."""
+        self.owed: tuple[Plan, ...] = ()
+        """Releases that failed, each until when it matters."""
         self.poisoned = False
-        """A yield of this attempt got no answer in time. It may still be carried out and take a vote back, so no vote
-        of this base counts until the next attempt."""
+        """A yield of this attempt got no answer in time, or any access to a store that only lists. It may still be
+        carried out and take a vote back, so no vote of this base counts until the next attempt."""
         self.epoch = 0
         """How many accesses here got no answer in time: what comes from an earlier epoch answers nothing."""
         self.memory: Any = None
@@ -205,6 +205,7 @@ class LeaseClient:
             self._took_too_long(ctx)
         elif self.stage is Stage.ASKING:
             self._ask_idle_bases(ctx)
+            ctx.set_timer(POLL, self.terms.poll)  # some may have been busy
 
     def answered(self, ctx: "Any", position: int, reply: "Reply | None") -> None:
         """The reply to the access that is outstanding at a base; None where there will be none (an error)."""
@@ -332,7 +333,8 @@ class LeaseClient:
         if not base.chain:
             return
         operation = base.chain[0].operation
-        poisoned = base.poisoned or (isinstance(operation, Yield) and self.belongs(operation))
+        harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
+        poisoned = base.poisoned or (harmful and self.belongs(operation))
         self._set(position, base.but(epoch=base.epoch + 1, poisoned=poisoned))
         self.answered(ctx, position, None)
         lost = sum(base.poisoned for base in self.bases)
@@ -360,7 +362,9 @@ class LeaseClient:
     def _conclude(self, ctx: "Any", position: int, plan: Plan, answer: Answer) -> None:
         operation = plan.operation
         if isinstance(operation, Release):
-            self._released(ctx, position, operation, answer)
+            self._released(ctx, position, plan, answer)
+            if self.stage is Stage.ASKING:
+                self._ask_later(ctx, position)
             return
         if not self.belongs(operation):
             return
@@ -378,24 +382,21 @@ class LeaseClient:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
 
-    def _released(self, ctx: "Any", position: int, release: Release, answer: Answer) -> None:
-        """Where a release did not get through it is tried again, until what it is about has run out by itself (E6)."""
-        if answer.grade is Grade.REFUSED:  # others wrote in between, again and again
-            self._submit(ctx, position, release, None)
-        elif answer.grade is Grade.FAILED and self.waits_for(release):
-            owed = self.bases[position].owed
-            until = owed.until if owed is not None and owed.operation == release else ctx.now() + self.terms.ttl
-            self._set(position, self.bases[position].but(owed=Plan(release, until)))
+    def _released(self, ctx: "Any", position: int, plan: Plan, answer: Answer) -> None:
+        """Where a release did not get through it is owed, until what it is about has run out by itself (E6)."""
+        if answer.grade not in (Grade.FAILED, Grade.REFUSED) or not self.waits_for(plan.operation):
+            return
+        until = plan.until or ctx.now() + self.terms.ttl
+        if until > ctx.now():
+            base = self.bases[position]
+            self._set(position, base.but(owed=(*base.owed, Plan(plan.operation, until))))
             ctx.set_timer(OWED, OWED_PAUSE)
 
     def _pay_what_is_owed(self, ctx: "Any") -> None:
         for position, base in enumerate(self.bases):
-            if base.owed is None or base.chain:
-                continue
-            lasts = base.owed.until is not None and base.owed.until > ctx.now()
-            self._set(position, base if lasts else base.but(owed=None))
-            if lasts:
-                self._submit(ctx, position, base.owed.operation, None)
+            self._set(position, base.but(owed=()))
+            for plan in base.owed:
+                self._submit(ctx, position, plan.operation, plan.until)
 
     def _noted(self, ctx: "Any", base: Base, plan: Plan, answer: Answer) -> Base:
         """The base's record after its answer to a request, a commit or an extension."""
@@ -404,7 +405,7 @@ class LeaseClient:
         noted = base.but(grade=answer.grade, token=answer.token, seen=seen)
         if isinstance(plan.operation, Commit):
             return noted.but(mine=granted)  # the term is still the one that was granted
-        until = plan.until if granted else None
+        until = self.terms.allowing_for(plan.until, answer.granularity) if granted else None
         if isinstance(plan.operation, Extend):
             return noted.but(until=until)  # what was ours and is gone must not be asked for anew: it had a gap
         ticket = self.ticket_in(ctx, answer.ticket) if answer.ticket is not None else 0
@@ -490,17 +491,19 @@ class LeaseClient:
 
     def _carry_on(self, ctx: "Any", position: int, answer: Answer) -> None:
         """Nothing is decided yet: yield this base, or ask it again, now or at the next poll."""
-        if self.ticket is None or self.bases[position].chain or self.bases[position].poisoned:
-            return
-        if answer.smaller and answer.grade.is_grant:
+        idle = not self.bases[position].chain
+        if idle and self.ticket is not None and answer.smaller and answer.grade.is_grant:
             self._yield(ctx, position)
         else:
             self._ask_later(ctx, position)
 
     def _ask_later(self, ctx: "Any", position: int) -> None:
+        """Whoever waits keeps asking, whatever just happened at a base."""
+        if self.ticket is None:
+            return
         if self.terms.poll:
             ctx.set_timer(POLL, self.terms.poll)
-        else:
+        elif not self.bases[position].chain and not self.bases[position].poisoned:
             self._ask(ctx, position)
 
     def _yield(self, ctx: "Any", position: int) -> None:
@@ -538,7 +541,8 @@ class LeaseClient:
 
 
 def _without_belief(chain: tuple[Plan, ...]) -> tuple[Plan, ...]:
-    return tuple(plan if plan.until is None else plan.but(until=None) for plan in chain)
+    """What still runs, but will never be believed in; a release keeps the time until which it matters."""
+    return tuple(plan if isinstance(plan.operation, Release) else plan.but(until=None) for plan in chain)
 
 
 def _without_unsent(chain: tuple[Plan, ...], claim: Claim) -> tuple[tuple[Plan, ...], bool]:

@@ -119,9 +119,10 @@ class Answer(Value):
     """``token``: what was committed, None where nothing was. ``remaining``: how long the lease that the answer is
     about still runs by the store's clock. ``smaller``: whether somebody with a smaller ticket waits here.
     ``evidence`` and ``ticket`` are the signed entries with the largest token and the largest live ticket.
+    ``granularity``: how coarse the times are that it rests on.
     """
 
-    __slots__ = ("evidence", "grade", "remaining", "smaller", "ticket", "token")
+    __slots__ = ("evidence", "grade", "granularity", "remaining", "smaller", "ticket", "token")
 
     def __init__(
         self,
@@ -131,8 +132,10 @@ class Answer(Value):
         smaller: bool = False,
         evidence: "Any" = None,
         ticket: "Any" = None,
+        granularity: float = 0,
     ) -> None:
         self.grade = grade
+        self.granularity = granularity
         self.token = token
         self.remaining = remaining
         self.smaller = smaller
@@ -142,7 +145,7 @@ class Answer(Value):
     def makes_sense(self) -> bool:
         """Whether every field is what it must be: a store that runs code may say anything."""
         token = self.token is None or (type(self.token) is int and 0 <= self.token < TOKEN_LIMIT)
-        numbers = type(self.remaining) in (int, float) and self.remaining == self.remaining
+        numbers = all(type(each) in (int, float) and abs(each) < 1e18 for each in (self.remaining, self.granularity))
         return isinstance(self.grade, Grade) and token and numbers and type(self.smaller) is bool
 
 

@@ -143,6 +143,11 @@ class Terms(Value):
         """How long one attempt may take."""
         return min(self.ttl / 2, self.attempt_timeout)
 
+    def allowing_for(self, until: Instant | None, granularity: float) -> Instant | None:
+        """A belief where a store said that its clock is coarser than we had allowed for."""
+        coarser = granularity - self.granularity
+        return until + -coarser * (1 - self.rho) if until is not None and coarser > 0 else until
+
     def belief(self, start: Instant) -> Instant:
         """v = t_start + (T - g - sigma)(1 - rho). A correct base stamped its entry after ``start``; by its own clock it
         keeps it for T, less what its clock rounds away, steps or runs faster than ours."""

@@ -70,7 +70,7 @@ class Conditional(Value):
             return Outcome(FAILED)
         if not written.ok:
             return Outcome(CONFLICT)
-        return Outcome(answer, Versioned(item, written.version, read.now))
+        return Outcome(answer.but(granularity=read.granularity), Versioned(item, written.version, read.now))
 
 
 def tries(operation: Operation) -> int:

@@ -37,8 +37,18 @@ class Verdict(Enum):
     AGAIN = 3
 
 
+class Ours(Value):
+    """What an operation leaves for the next one here: the keys of all that a claim has in the store."""
+
+    __slots__ = ("claim", "keys")
+
+    def __init__(self, claim: Claim, keys: "Keys") -> None:
+        self.claim = claim
+        self.keys = keys
+
+
 class Listed(Value):
-    """``memory`` is the keys of what we have in the store, None where we cannot be sure."""
+    """Where ``memory`` is None, or about another claim, we cannot be sure what of ours is in the store."""
 
     __slots__ = ("judge", "limits")
     fences = False
@@ -56,11 +66,15 @@ class Listed(Value):
         if isinstance(operation, Extend):
             return self.extend(operation)
         if isinstance(operation, Yield):
-            return self.yield_(operation, memory)
+            return self.yield_(operation, self._keys(memory, operation))
         if isinstance(operation, Commit):
             return self.commit(operation)
         assert isinstance(operation, Release)
-        return self.release(operation, memory)
+        return self.release(operation, self._keys(memory, operation))
+
+    def _keys(self, memory: "Any", operation: Operation) -> "Keys | None":
+        """What we know to be ours by this very claim. The keys of a later attempt are none of its business (E8)."""
+        return memory.keys if isinstance(memory, Ours) and memory.claim == operation.claim else None
 
     # What the two stores do differently
 
@@ -102,7 +116,7 @@ class Listed(Value):
             return Outcome(FAILED)
         standing = self.standing(rows, extend.claim)
         if not standing:
-            return Outcome(Answer(Grade.GONE), ())
+            return Outcome(Answer(Grade.GONE), Ours(extend.claim, ()))
         return (yield from self._enter(extend, standing))
 
     def _enter(self, operation: "Request | Extend", standing: "Rows") -> "Steps":
@@ -112,7 +126,7 @@ class Listed(Value):
         key = self.key_of(named, (yield self.add(named)))
         if key is None:
             return Outcome(FAILED)
-        rows, verdict = yield from self._look(key, operation)
+        rows, verdict, granularity = yield from self._look(key, operation)
         if rows is None:
             return Outcome(FAILED)
         lapsed = standing and not self.standing_still(rows, standing)
@@ -124,7 +138,9 @@ class Listed(Value):
         if isinstance(operation, Request) and operation.token is not None:
             answer = yield from self.fence(operation, rows)
         ticket = operation.ticket if isinstance(operation, Request) else None
-        return Outcome(answer.but(smaller=self.smaller(rows, operation.claim, ticket), remaining=operation.ttl), (key,))
+        smaller = self.smaller(rows, operation.claim, ticket)
+        answer = answer.but(smaller=smaller, remaining=operation.ttl, granularity=granularity)
+        return Outcome(answer, Ours(operation.claim, (key,)))
 
     def _step_back(self, operation: "Request | Extend", rows: "Rows", key: "Any", standing: "Rows") -> "Steps":
         """Somebody was in the way. Who has a ticket says so before it leaves, so that a larger one lets it pass."""
@@ -134,16 +150,19 @@ class Listed(Value):
             keys = None
         yield Delete(key)
         remaining = max((row.remaining(self.limits.t_max) for row in self.rivals(rows, operation.claim)), default=0)
-        return Outcome(Answer(Grade.REFUSED, None, remaining), keys)
+        return Outcome(Answer(Grade.REFUSED, None, remaining), None if keys is None else Ours(operation.claim, keys))
 
-    def _look(self, key: "Any", operation: "Request | Extend") -> "Generator[Access, Any, tuple[Rows | None, Verdict]]":
-        """The last listing that was taken, and what it says about our row."""
+    def _look(
+        self, key: "Any", operation: "Request | Extend"
+    ) -> "Generator[Access, Any, tuple[Rows | None, Verdict, float]]":
+        """The last listing that was taken, what it says about our row, and how coarse its times are."""
         for _ in range(1 + LOOKS_AGAIN):
-            rows = self.rows((yield List()))
+            listing = yield List()
+            rows = self.rows(listing)
             verdict = Verdict.LOST if rows is None else self.verdict(rows, key, operation)
             if verdict is not Verdict.AGAIN:
                 break
-        return rows, verdict
+        return rows, verdict, 0 if rows is None else listing.granularity
 
     def named(self, operation: "Request | Extend", standing: "Rows") -> Named:
         renewal = 1 + max((row.named.renewal for row in standing), default=-1)
@@ -160,7 +179,8 @@ class Listed(Value):
         remaining = max((row.remaining(self.limits.t_max) for row in blocking), default=0)
         smaller = self.smaller(rows, request.claim, request.ticket)
         ticket = self.largest_ticket(rows, request.claim)
-        return Outcome(Answer(Grade.REFUSED, None, remaining, smaller, None, ticket), None if request.wait else ())
+        memory = None if request.wait else Ours(request.claim, ())
+        return Outcome(Answer(Grade.REFUSED, None, remaining, smaller, None, ticket), memory)
 
     def _say_that_we_wait(self, rows: "Rows", request: Request) -> "Generator[Access, Any, None]":
         """A row of our own among those who wait; renewed when half its time is over."""
@@ -184,7 +204,7 @@ class Listed(Value):
 
     def release(self, release: Release, memory: "Keys | None") -> "Steps":
         deleted = yield from self._delete(release.claim, None if release.renewals else memory)
-        return Outcome(Answer(Grade.DONE) if deleted else FAILED, ())
+        return Outcome(Answer(Grade.DONE) if deleted else FAILED, Ours(release.claim, ()) if deleted else None)
 
     def _delete(self, claim: Claim, keys: "Keys | None") -> "Generator[Access, Any, bool]":
         """Our own rows and nobody else's (``lease/E11``)."""

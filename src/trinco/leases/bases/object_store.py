@@ -13,7 +13,7 @@ comparison: the token counts only because our lease, judged again after the writ
 """
 
 from trinco.leases.accesses import Access, Delete, Done, List, Put
-from trinco.leases.bases.listed import Listed, Verdict
+from trinco.leases.bases.listed import Listed, Ours, Verdict
 from trinco.leases.operation import FAILED, Answer, Commit, Extend, Grade, Request
 from trinco.leases.plan import Outcome
 from trinco.leases.row import Kind, Named, Row
@@ -73,5 +73,5 @@ class ObjectStore(Listed):
         if not standing:
             return Outcome(Answer(Grade.GONE))
         answer = yield from self.fence(commit, rows)
-        keys = tuple(row.key for row in standing)
-        return Outcome(answer if answer.grade is Grade.COMMITTED else answer.but(grade=Grade.REFUSED), keys)
+        memory = Ours(commit.claim, tuple(row.key for row in standing))
+        return Outcome(answer if answer.grade is Grade.COMMITTED else answer.but(grade=Grade.REFUSED), memory)

@@ -54,7 +54,7 @@ class Transactional(Value):
         committed: Any = yield CommitTransaction()
         if not isinstance(committed, Written):
             return Outcome(FAILED)
-        return Outcome(answer if committed.ok else CONFLICT)
+        return Outcome(answer.but(granularity=read.granularity) if committed.ok else CONFLICT)
 
     def _aborted(self, answer: Answer) -> "Steps":
         yield Abort()

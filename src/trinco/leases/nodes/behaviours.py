@@ -10,7 +10,7 @@ from trinco.leases.accesses import Access, Apply, Done, Listing, Reply, Versione
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item
 from trinco.leases.nodes import messages
-from trinco.leases.nodes.client import INCARNATION
+from trinco.leases.nodes.messages import INCARNATION
 from trinco.leases.nodes.services import Service
 from trinco.leases.nodes.store import Store
 from trinco.leases.operation import Answer, Commit, Extend, Grade, Request
@@ -69,7 +69,12 @@ class Slow(Store):
         assert isinstance(message, messages.Access)
         self.pending = (
             *self.pending,
-            (source, messages.Reply(message.claim, self.reply(ctx, source, message.access), message.epoch)),
+            (
+                source,
+                messages.Reply(
+                    message.claim, self.reply(ctx, source + INCARNATION * message.epoch, message.access), message.epoch
+                ),
+            ),
         )
         if len(self.pending) == 1:
             ctx.set_timer("answer", 1.0 + ctx.choose(3))
@@ -191,13 +196,15 @@ class Hide(Store):
     def reply(self, ctx: Context, client: int, access: Access) -> Any:
         if isinstance(access, Apply):
             item: Item = getattr(self.service, "item", Item())
-            if item.holder is not None and item.holder.claim.owner % INCARNATION != client:
+            if item.holder is not None and item.holder.claim.owner % INCARNATION != client % INCARNATION:
                 self.service = self.service.but(item=item.but(holder=None))
         reply = Store.reply(self, ctx, client, access)
         if isinstance(reply, Listing):
-            return reply.but(rows=tuple(row for row in reply.rows if row.named.claim.owner % INCARNATION == client))
+            return reply.but(
+                rows=tuple(row for row in reply.rows if row.named.claim.owner % INCARNATION == client % INCARNATION)
+            )
         holder = reply.item.holder if isinstance(reply, Versioned) else None
-        if holder is not None and holder.claim.owner % INCARNATION != client:
+        if holder is not None and holder.claim.owner % INCARNATION != client % INCARNATION:
             return reply.but(item=reply.item.but(holder=None))
         return reply
 

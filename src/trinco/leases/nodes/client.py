@@ -11,16 +11,12 @@ from trinco.core.value import Value
 from trinco.leases import accesses
 from trinco.leases.claim import Claim
 from trinco.leases.client import LeaseClient
-from trinco.leases.nodes.messages import Access, Reply
+from trinco.leases.nodes.messages import INCARNATION, Access, Reply
 from trinco.leases.operation import TICKET_LIMIT, TOKEN_LIMIT, Grade, Operation, Release
 from trinco.leases.terms import Terms
 
 if TYPE_CHECKING:
     from trinco.leases.plan import Algorithm
-
-
-INCARNATION = 1_000_000
-"""Owners are numbers: the client's own, plus so much for each time it came back."""
 
 
 class Body(Value):

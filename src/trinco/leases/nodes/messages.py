@@ -8,6 +8,10 @@ from trinco.leases.claim import Claim
 from trinco.leases.operation import Answer
 from trinco.leases.row import Row
 
+INCARNATION = 1_000_000
+"""Owners are numbers: a client's own, plus so much for each time it came back. Sessions, too: plus so much for each
+access that was given up, since what is still under way must not get into what comes next."""
+
 
 class Access(Message, tag="access"):
     claim: Claim

@@ -9,7 +9,7 @@ from trinco.core.message import Message
 from trinco.core.node import Node
 from trinco.core.value import Value
 from trinco.leases import accesses
-from trinco.leases.nodes.messages import Access, Reply
+from trinco.leases.nodes.messages import INCARNATION, Access, Reply
 from trinco.leases.nodes.services import Service
 
 
@@ -33,7 +33,8 @@ class Store(Node):
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
         assert isinstance(message, Access)
-        reply = self.reply(ctx, source, message.access)
+        session = source + INCARNATION * message.epoch
+        reply = self.reply(ctx, session, message.access)
         if reply is not None and not message.quiet:
             ctx.send(source, Reply(message.claim, reply, message.epoch))
 
