@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
-
 from trinco.check.model import Clocks, Model
 from trinco.core.claims import Network
 from trinco.core.instant import Instant
@@ -32,17 +30,6 @@ from trinco.sim.scenario import Scenario
 from trinco.sim.workload import Workload, saturated
 
 KINDS = tuple(BASES)
-
-
-def bug(reason: str) -> pytest.MarkDecorator:
-    """Marks a claim that the code does not keep yet, and says what it does instead."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-def kinds(*broken: str, reason: str) -> pytest.MarkDecorator:
-    """Every kind of store, those named with a bug."""
-    each = [pytest.param(kind, marks=bug(reason) if kind in broken else ()) for kind in KINDS]
-    return pytest.mark.parametrize("kind", each)
 
 
 LOST = object()

@@ -42,7 +42,7 @@ class Symmetry:
         if members & (model.byzantine | drifting):
             raise UsageError("symmetry needs nodes without liars and drifting clocks")
         if model.monitors and members & set(model.processes):
-            raise UsageError("symmetry of processes does not go with monitors, which may remember who they are")
+            raise UsageError("symmetry needs processes that no monitor watches: it may remember who they are")
         for group in self._groups:
             kinds = {type(model.nodes[node]) for node in group}
             if len(kinds) > 1:
