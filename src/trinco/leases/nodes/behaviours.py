@@ -124,8 +124,10 @@ class DenyAll(Store):
 
 
 class AnyOf(GrantAll):
-    """Grants or refuses, as suits it, each time anew: what the checker branches on. It need not choose to be silent,
-    since nothing makes it answer."""
+    """Grants or refuses, as suits it, each time anew: what the checker branches on.
+
+    It need not choose to be silent, since nothing makes it answer.
+    """
 
     __slots__ = ()
 

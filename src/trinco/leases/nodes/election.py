@@ -4,9 +4,13 @@ A leader renews its lease every third of a term. It leads as long as it believes
 renew it is the first to know. Terms only rise, so whoever sees two leaders' words knows whose are newer.
 """
 
+from dataclasses import dataclass
+
 from trinco.core.context import Context
+from trinco.core.node import Node
 from trinco.leases.client import Stage
 from trinco.leases.nodes.client import Client
+from trinco.leases.nodes.system import QuorumLease
 
 RENEW = "renew"
 
@@ -34,3 +38,23 @@ class Candidate(Client):
     def release(self, ctx: Context) -> None:
         ctx.cancel_timer(RENEW)
         Client.release(self, ctx)
+
+
+@dataclass(frozen=True)
+class Election:
+    """Candidates over the stores of a quorum lease."""
+
+    lease: QuorumLease = QuorumLease(clients=3)
+
+    @property
+    def n(self) -> int:
+        return self.lease.n
+
+    def letters(self, n: int) -> dict[str, float]:
+        return self.lease.letters(n)
+
+    def __call__(self, n: int) -> list[Node]:
+        return [
+            Candidate(node.owner, node.terms, node.algorithms, node.stores) if isinstance(node, Client) else node
+            for node in self.lease(n)
+        ]

@@ -14,7 +14,10 @@ from trinco.leases.nodes.services import Service
 
 
 class Store(Node):
-    """``granularity``: its clock shows whole multiples of this, rounded down. What it keeps survives a crash."""
+    """Keeps to the protocol.
+
+    ``granularity``: its clock shows whole multiples of this, rounded down. What it keeps survives a crash.
+    """
 
     __slots__ = ("granularity", "me", "service", "terse")
 
