@@ -4,8 +4,7 @@ A client asks all n bases at once. It holds the lease when a quorum of them has 
 which one of those might let go; two quorums share a correct base, and that one grants to one client at a time. One
 base and f = 0 is the plain lock: the same code, one access.
 
-Each base has a *chain*: plans that run one after the other, one access outstanding. So nothing overtakes anything at a
-base, an abandoned request is followed by its release, and a base that says nothing holds up nobody else.
+Each base has a *chain* (see ``chains``): plans that run one after the other, so that nothing overtakes anything there.
 
     attempt a       b0: request ─ granted          released
                     b1: request ─ granted          released
@@ -32,21 +31,19 @@ one.
 from enum import Enum
 
 from trinco.core.instant import Instant
-from trinco.core.value import Value
+from trinco.leases.chains import ACCESS, OWED, Base, Chains
 from trinco.leases.claim import Claim
 from trinco.leases.operation import FAILED, NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
-from trinco.leases.plan import Outcome, Plan
+from trinco.leases.plan import Plan
 from trinco.leases.terms import Policy, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trinco.leases.accesses import Access, Reply
     from trinco.leases.plan import Algorithm
 
-GIVE_UP, RETRY, POLL, OWED, ACCESS = "attempt", "retry", "poll", "owed", "access/"
-OWED_PAUSE = 1.0
+GIVE_UP, RETRY, POLL = "attempt", "retry", "poll"
 BACKOFF_STEPS = 1000
 
 
@@ -61,81 +58,26 @@ class Stage(Enum):
     __hash__ = object.__hash__
 
 
-class Base(Value):
-    """What the client knows of one base. ``grade``: its last word in this attempt (or renewal), None while it has not
-    spoken. ``token``: what it committed; ``seen``: the largest token that it showed. ``until``: how long its vote may
-    be believed. ``mine``: whether it granted us what we hold; what a base says after we hold changes nothing, since
-    asking a base for what we already have there is as good as extending it."""
-
-    __slots__ = ("chain", "epoch", "grade", "memory", "mine", "owed", "poisoned", "seen", "ticket", "token", "until")
-
-    def __init__(self) -> None:
-        self.chain: tuple[Plan, ...] = ()
-        self.owed: tuple[Plan, ...] = ()
-        """Releases that failed, each until when it matters."""
-        self.poisoned = False
-        """A yield of this attempt got no answer in time, or any access to a store that only lists. It may still be
-        carried out and take a vote back, so no vote of this base counts until the next attempt."""
-        self.epoch = 0
-        """How many accesses here got no answer in time: what comes from an earlier epoch answers nothing."""
-        self.memory: Any = None
-        self.grade: Grade | None = None
-        self.until: Instant | None = None
-        self.token: int | None = None
-        self.seen = 0
-        self.ticket = 0
-        self.mine = False
-
-    def in_words(self) -> str:
-        """For timelines."""
-        doing = "".join(f"{type(plan.operation).__name__.lower()}.. " for plan in self.chain[:1])
-        said = self.grade.value if self.grade else "mine" if self.mine else "-"
-        return (doing + said).strip()
-
-    def forgotten(self) -> "Base":
-        """At the start of an attempt nothing is known, and what is still under way for an earlier one will count for
-        nothing."""
-        return self.but(
-            chain=_without_belief(self.chain),
-            grade=None,
-            until=None,
-            token=None,
-            seen=0,
-            ticket=0,
-            mine=False,
-            poisoned=False,
-        )
-
-    def held(self) -> "Base":
-        """Once we hold, all that matters is where our entry is."""
-        return self.but(chain=_without_belief(self.chain), grade=None, until=None, token=None, seen=0, ticket=0)
-
-
-class LeaseClient:
+class LeaseClient(Chains):
     """Written against the contract of ``core.context``, without importing it: it also lies on the path of
     ``trinco run``. A runtime calls ``acquire``, ``renew``, ``release``, ``answered`` and ``on_timer``; the client calls
     ``access`` (which a runtime overrides), ``ctx.grant`` and ``ctx.refuse``.
     """
 
     __slots__ = (
-        "algorithms",
         "attempt",
-        "bases",
         "guess",
         "owner",
         "renewals",
         "stage",
-        "terms",
         "ticket",
         "token",
         "until",
     )
 
     def __init__(self, owner: "Any", terms: Terms, algorithms: "tuple[Algorithm, ...]") -> None:
+        Chains.__init__(self, terms, algorithms)
         self.owner = owner
-        self.terms = terms
-        self.algorithms = algorithms
-        self.bases = tuple(Base() for _ in algorithms)
         self.stage = Stage.IDLE
         self.attempt = 0
         self.renewals = 0
@@ -148,10 +90,6 @@ class LeaseClient:
         """The end of what we believe, while we hold."""
 
     # What a runtime provides
-
-    def access(self, ctx: "Any", base: int, access: "Access") -> None:
-        """Send one access to a base; its reply comes back through ``answered``."""
-        raise NotImplementedError
 
     def signed(self, ctx: "Any", claim: Claim) -> "Any":
         """The entry that speaks for this attempt: claim, ticket and token under our signature."""
@@ -197,26 +135,26 @@ class LeaseClient:
     def on_timer(self, ctx: "Any", name: str) -> None:
         if name == RETRY:
             self._start_attempt(ctx)
-        elif name == OWED:
-            self._pay_what_is_owed(ctx)
-        elif name.startswith(ACCESS):
-            self._access_timed_out(ctx, int(name[len(ACCESS) :]))
+        elif name == OWED or name.startswith(ACCESS):
+            self.on_chain_timer(ctx, name)
         elif name == GIVE_UP:
             self._took_too_long(ctx)
         elif self.stage is Stage.ASKING:
             self._ask_idle_bases(ctx)
             ctx.set_timer(POLL, self.terms.poll)  # some may have been busy
 
-    def answered(self, ctx: "Any", position: int, reply: "Reply | None") -> None:
-        """The reply to the access that is outstanding at a base; None where there will be none (an error)."""
-        base = self.bases[position]
-        if not base.chain:
-            return
-        if reply is None:
-            self._end(ctx, position, base.chain[0], Outcome(FAILED))
-            return
-        plan = base.chain[0].told(reply)
-        self._step(ctx, position, plan)
+    def _lost_touch(self, ctx: "Any", position: int, operation: Operation) -> None:
+        harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
+        if harmful and self.belongs(operation):
+            self._set(position, self.bases[position].but(poisoned=True))
+
+    def _access_timed_out(self, ctx: "Any", position: int) -> None:
+        """When too few bases are left that something late cannot harm, a new attempt begins, with the same ticket."""
+        Chains._access_timed_out(self, ctx, position)
+        lost = sum(base.poisoned for base in self.bases)
+        if self.stage is Stage.ASKING and self.terms.policy is Policy.PRIORITY and lost >= self.terms.refusals:
+            self._release_all(ctx)
+            self._start_attempt(ctx)
 
     def straggled(self, ctx: "Any", position: int, claim: Claim) -> None:
         """An answer came after its access had been given up. What it did for a claim that is over is undone."""
@@ -292,67 +230,6 @@ class LeaseClient:
         for position in range(len(self.bases)):
             self._submit(ctx, position, release, None)
 
-    # Chains
-
-    def _submit(self, ctx: "Any", position: int, operation: Operation, until: Instant | None) -> None:
-        """Put an operation at the end of a base's chain, and begin it if nothing is under way there."""
-        base = self.bases[position]
-        chain = base.chain
-        if chain and not isinstance(operation, Commit | Yield):
-            kept, was_sent = _without_unsent(chain, operation.claim)
-            if isinstance(operation, Release) and not was_sent:
-                self._set(position, base.but(chain=kept))
-                return
-            chain = kept
-        self._set(position, base.but(chain=(*chain, Plan(operation, until))))
-        if not chain:
-            self._step(ctx, position, Plan(operation, until, base.memory))
-
-    def _step(self, ctx: "Any", position: int, plan: Plan) -> None:
-        """Take the plan at the head of a chain one access further."""
-        step = plan.step(self.algorithms[position])
-        if isinstance(step, Outcome):
-            self._end(ctx, position, plan, step)
-            return
-        base = self.bases[position]
-        self._set(position, base.but(chain=(plan, *base.chain[1:])))
-        self.access(ctx, position, step)
-        if self.terms.access_timeout:
-            ctx.set_timer(f"{ACCESS}{position}", self.terms.access_timeout)
-        if not self.waits_for(plan.operation):
-            self._end(ctx, position, plan, Outcome(FAILED))
-
-    def waits_for(self, operation: Operation) -> bool:
-        """Whether the next operation waits until this one is answered."""
-        return True
-
-    def _access_timed_out(self, ctx: "Any", position: int) -> None:
-        """The access may have been lost, or may still be carried out. When too few bases are left that a late yield
-        cannot harm, a new attempt begins, with the same ticket."""
-        base = self.bases[position]
-        if not base.chain:
-            return
-        operation = base.chain[0].operation
-        harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
-        poisoned = base.poisoned or (harmful and self.belongs(operation))
-        self._set(position, base.but(epoch=base.epoch + 1, poisoned=poisoned))
-        self.answered(ctx, position, None)
-        lost = sum(base.poisoned for base in self.bases)
-        if self.stage is Stage.ASKING and self.terms.policy is Policy.PRIORITY and lost >= self.terms.refusals:
-            self._release_all(ctx)
-            self._start_attempt(ctx)
-
-    def _end(self, ctx: "Any", position: int, plan: Plan, outcome: Outcome) -> None:
-        base = self.bases[position]
-        chain = base.chain[1:]
-        self._set(position, base.but(chain=chain, memory=outcome.memory))
-        if chain:
-            self._step(ctx, position, chain[0].but(memory=outcome.memory))
-        self._conclude(ctx, position, plan, outcome.answer)
-
-    def _set(self, position: int, base: Base) -> None:
-        self.bases = (*self.bases[:position], base, *self.bases[position + 1 :])
-
     # Answers
 
     def belongs(self, operation: Operation) -> bool:
@@ -381,22 +258,6 @@ class LeaseClient:
         elif self.stage is Stage.RENEWING and plan.until is not None:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
-
-    def _released(self, ctx: "Any", position: int, plan: Plan, answer: Answer) -> None:
-        """Where a release did not get through it is owed, until what it is about has run out by itself (E6)."""
-        if answer.grade not in (Grade.FAILED, Grade.REFUSED) or not self.waits_for(plan.operation):
-            return
-        until = plan.until or ctx.now() + self.terms.ttl
-        if until > ctx.now():
-            base = self.bases[position]
-            self._set(position, base.but(owed=(*base.owed, Plan(plan.operation, until))))
-            ctx.set_timer(OWED, OWED_PAUSE)
-
-    def _pay_what_is_owed(self, ctx: "Any") -> None:
-        for position, base in enumerate(self.bases):
-            self._set(position, base.but(owed=()))
-            for plan in base.owed:
-                self._submit(ctx, position, plan.operation, plan.until)
 
     def _noted(self, ctx: "Any", base: Base, plan: Plan, answer: Answer) -> Base:
         """The base's record after its answer to a request, a commit or an extension."""
@@ -538,18 +399,3 @@ class LeaseClient:
         """The old term stands as long as it lasts; nothing is released (E5)."""
         self.stage = Stage.HOLDING
         ctx.cancel_timer(GIVE_UP)
-
-
-def _without_belief(chain: tuple[Plan, ...]) -> tuple[Plan, ...]:
-    """What still runs, but will never be believed in; a release keeps the time until which it matters."""
-    return tuple(plan if isinstance(plan.operation, Release) else plan.but(until=None) for plan in chain)
-
-
-def _without_unsent(chain: tuple[Plan, ...], claim: Claim) -> tuple[tuple[Plan, ...], bool]:
-    """A chain without what a later operation of the same claim makes needless and was not begun, and whether anything
-    of the claim was: a base that says nothing must not collect a growing chain. A claim begins with a request; if that
-    was not sent, nothing was."""
-    begun, waiting = chain[:1], chain[1:]
-    unsent = any(isinstance(plan.operation, Request) and plan.operation.claim == claim for plan in waiting)
-    was_sent = not unsent or begun[0].operation.claim == claim
-    return (*begun, *(plan for plan in waiting if plan.operation.claim != claim)), was_sent

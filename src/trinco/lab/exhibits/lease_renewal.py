@@ -14,7 +14,7 @@ from trinco.core.monitor import Monitor
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.lab.exhibits.lease_instance import lease, terms
 from trinco.leases.bases.one_access import OneAccess
-from trinco.leases.client import Base
+from trinco.leases.chains import Base
 from trinco.leases.nodes.client import Client
 from trinco.leases.nodes.services import ScriptService
 from trinco.leases.nodes.store import Store

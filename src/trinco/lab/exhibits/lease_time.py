@@ -11,7 +11,7 @@ from trinco.core.node import Node
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.lab.exhibits.lease_instance import lease, terms
 from trinco.leases.bases.one_access import OneAccess
-from trinco.leases.client import Base
+from trinco.leases.chains import Base
 from trinco.leases.item import NO_LIMITS, Limits
 from trinco.leases.nodes.client import Client
 from trinco.leases.nodes.messages import Reply

@@ -7,7 +7,8 @@ from trinco.core.context import Context
 from trinco.core.instant import Instant
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.lab.exhibits.lease_instance import lease, terms
-from trinco.leases.client import GIVE_UP, RETRY, Base
+from trinco.leases.chains import Base
+from trinco.leases.client import GIVE_UP, RETRY
 from trinco.leases.nodes.behaviours import GrantAll, Silent
 from trinco.leases.nodes.client import Client
 from trinco.leases.operation import Answer, Operation
