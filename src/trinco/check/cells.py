@@ -90,8 +90,9 @@ class Cells:
         """Whatever is smaller has no movers."""
         self.ceiling = (model.k + 1) << self.believers_shift
         """Whatever is not smaller has too many believers."""
-        self._size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
-        self._unpack = struct.Struct(f"<{len(model.nodes)}I").unpack_from
+        self.size_in_bytes = (self.believers_shift + COUNT_WIDTH) // 8 + 1
+        self.from_bytes = struct.Struct(f"<{len(model.nodes)}I").unpack_from
+        """The cells of a state in bytes: what ``unpack`` does, for the loop that cannot afford a call of ours."""
         self.environment = Environment(model, self.environment_shift, alarm=self.ceiling)
         self._ids: dict[Cell, int] = {}
         self.messages: list[Message] = []
@@ -269,7 +270,7 @@ class Cells:
 
     def unpack(self, state: int) -> tuple[int, ...]:
         """The cells of a state, one a node."""
-        return self._unpack(state.to_bytes(self._size_in_bytes, "little"))
+        return self.from_bytes(state.to_bytes(self.size_in_bytes, "little"))
 
     def at(self, state: int, node: int) -> int:
         """The cell of one node."""

@@ -138,14 +138,14 @@ class Search:
     def _reached(self, states: Iterable[int]) -> list[int]:
         """Where every step out of these states leads, before anything is renamed. What is not the move of one cell
         (a lie, a tick of the shared clock) is as good as one: a look-up and a sum, unless the environment has a say."""
-        unpack, moves_of = self.cells.unpack, self.cells.moves.__getitem__
+        from_bytes, size, moves_of = self.cells.from_bytes, self.cells.size_in_bytes, self.cells.moves.__getitem__
         lies = self.steps.lies.moves if self.model.byzantine else None
         tick = self.steps.tick_differences.__getitem__ if self.steps.tick_is_a_sum else None
         judged_ticks = self.steps.ticks if self.model.clocks and not tick else None
         reached: list[int] = []
         append = reached.append
         for state in states:
-            cells = unpack(state)
+            cells = from_bytes(state.to_bytes(size, "little"))
             possible = map(moves_of, cells)
             for silent, telling_one, telling_many, with_news in chain(possible, lies(cells)) if lies else possible:
                 for difference in silent:
