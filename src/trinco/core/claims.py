@@ -57,6 +57,12 @@ class Claims:
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
 
+def letters_of(build: Any, n: int) -> dict[str, float]:
+    """What the letters of a system's claims stand for. What builds one of several roles says so by ``letters(n)``."""
+    roles: dict[str, float] = build.letters(n) if hasattr(build, "letters") else {}
+    return {"n": n, **roles}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Formula):
         return value.text

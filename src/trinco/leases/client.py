@@ -64,16 +64,7 @@ class LeaseClient(Chains):
     ``access`` (which a runtime overrides), ``ctx.grant`` and ``ctx.refuse``.
     """
 
-    __slots__ = (
-        "attempt",
-        "guess",
-        "owner",
-        "renewals",
-        "stage",
-        "ticket",
-        "token",
-        "until",
-    )
+    __slots__ = ("attempt", "guess", "owner", "renewals", "stage", "ticket", "token", "until")
 
     def __init__(self, owner: "Any", terms: Terms, algorithms: "tuple[Algorithm, ...]") -> None:
         Chains.__init__(self, terms, algorithms)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from trinco.core.claims import Claims
+from trinco.core.claims import Claims, letters_of
 from trinco.core.errors import UsageError
 from trinco.core.node import Node
 from trinco.leases.nodes import behaviours
@@ -37,8 +37,7 @@ class Entry:
 
     def letters(self, n: int) -> dict[str, float]:
         """What the letters of the claims stand for, in a system of n nodes."""
-        own: dict[str, float] = self.build.letters(n) if hasattr(self.build, "letters") else {}
-        return {"n": n, **own}
+        return letters_of(self.build, n)
 
     def nodes(self, n: int) -> Sequence[Node]:
         if n < self.smallest:

@@ -3,19 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from trinco.core.claims import Claims, Network
+from trinco.core.claims import Claims, Network, letters_of
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.node import Node
 from trinco.sim import faults as faults_module
 from trinco.sim.faults import Chaos, Crash, Fault, Partition
 from trinco.sim.links import Links
 from trinco.sim.workload import Closed, Workload
-
-
-def letters_of(build: Callable[[int], Sequence[Node]], n: int) -> dict[str, float]:
-    """What a system of several roles says its letters stand for."""
-    letters: dict[str, float] = build.letters(n) if hasattr(build, "letters") else {}
-    return letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +57,7 @@ class Scenario:
     @property
     def values(self) -> dict[str, float]:
         """The letters of the claims' formulas."""
-        return {"n": self.n, **letters_of(self.build, self.n), **self.letters}
+        return {**letters_of(self.build, self.n), **self.letters}
 
     def beyond(self) -> str | None:
         """The first thing in this scenario that the paper does not promise to survive."""
