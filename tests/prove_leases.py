@@ -141,6 +141,20 @@ def proofs() -> dict[str, Callable[[], Figures]]:
         "one store, drift, margin too small": lambda: broken(
             "-n 1 -f 0 --drift 1 --ttl 4 --sigma 1", replace(ONE, ttl=4, sigma=1), byzantine={}, drift=1
         ),
+        "quorum-lease, drift": lambda: exhaustive(
+            "--drift 1 --drifting 1 --ttl 3 --sigma 2 --byzantine grant-all --max-states 30000000",
+            replace(SMALL, ttl=3, sigma=2),
+            byzantine={5: "grant-all"},
+            drift=1,
+            drifting=1,
+        ),
+        "quorum-lease, drift, margin too small": lambda: broken(
+            "--drift 1 --drifting 1 --ttl 3 --sigma 1 --byzantine grant-all",
+            replace(SMALL, ttl=3, sigma=1),
+            byzantine={5: "grant-all"},
+            drift=1,
+            drifting=1,
+        ),
         "two liars of four": lambda: broken(
             "--no-time --byzantine grant-all --byzantine grant-all --beyond-claims",
             SMALL,

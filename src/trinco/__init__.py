@@ -1,3 +1,43 @@
 """Distributed mutual exclusion: locks, leases, k-semaphores and elections, from one laptop to clouds that may lie."""
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "connect": "trinco.locks.service",
+    "LockService": "trinco.locks.service",
+    "Lock": "trinco.locks.lock",
+    "Semaphore": "trinco.locks.lock",
+    "Election": "trinco.locks.election",
+    "Lease": "trinco.locks.lease",
+    "LockInfo": "trinco.locks.inspection",
+    "StoreHealth": "trinco.locks.health",
+    "AsyncLockService": "trinco.locks.aio.service",
+    "AsyncLock": "trinco.locks.aio.lock",
+    "AsyncLease": "trinco.locks.aio.lease",
+    "TrincoError": "trinco.core.errors",
+    "AcquireTimeout": "trinco.core.errors",
+    "LeaseLost": "trinco.core.errors",
+    "NotHeld": "trinco.core.errors",
+    "StoreUnavailable": "trinco.core.errors",
+    "QuorumUnavailable": "trinco.core.errors",
+    "ConfigError": "trinco.core.errors",
+    "UsageError": "trinco.core.errors",
+}
+"""Where the public names are. They are loaded when they are used: ``trinco run`` must start fast."""
+
+__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 (they are all text)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'trinco' has no attribute '{name}'")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

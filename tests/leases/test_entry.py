@@ -182,7 +182,7 @@ ODD_BODIES = {
     "unsorted": json.dumps(dict(reversed(FIELDS.items())), separators=(",", ":")).encode(),
     "a newline after": BODY + b"\n",
     "needless escape": BODY.replace(b'"nightly"', b'"\\u006eightly"'),
-    "not ASCII": BODY.replace(b"host-17", "hôst".encode()),
+    "an escape for what UTF-8 says": BODY.replace(b"host-17", b"h\\u00f4st"),
     "not UTF-8": BODY.replace(b"host-17", b"\xff\xfe"),
     "UTF-16": BODY.decode().encode("utf-16"),
     "a whole ttl": BODY.replace(b'"ttl":30.0', b'"ttl":30'),
@@ -301,6 +301,9 @@ def test_more_bases_than_the_limit_are_refused_by_writer_and_reader():
         ({"token": 1.0}, "token"),
         ({"ticket": 2**52}, "ticket"),
         ({"ticket": True}, "ticket"),
+        ({"info": "x" * 1101}, "info"),
+        ({"info": "\ud800"}, "info"),
+        ({"info": None}, "info"),
     ],
     ids=str,
 )
@@ -331,7 +334,9 @@ def test_a_usual_entry_for_four_bases_takes_less_than_700_bytes(key):
 
 def test_the_body_is_the_json_that_the_spec_shows():
     assert body_of(seal(ENTRY.but(bases=(("pg-c", bytes(16)),), ticket=None), MAC)) == (
-        b'{"attempt":7,"bases":[["pg-c","00000000000000000000000000000000"]],"key":"' + MAC.fingerprint.encode() + b'",'
+        b'{"attempt":7,"bases":[["pg-c","00000000000000000000000000000000"]],"info":"","key":"'
+        + MAC.fingerprint.encode()
+        + b'",'
         b'"kind":"held","owner":"host-17/0123456789abcdef0123456789abcdef","resource":"nightly",'
         b'"ticket":null,"token":1760000000000000,"ttl":30.0,"v":1}'
     )

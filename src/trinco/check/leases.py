@@ -28,6 +28,7 @@ def lease_model(
     renewals: int = 0,
     time: bool = True,
     drift: int = 0,
+    drifting: int | None = None,
     crashes: int = 0,
     network: Network = Network.UNORDERED,
     symmetry: bool = True,
@@ -35,7 +36,8 @@ def lease_model(
     beyond_claims: bool = False,
 ) -> Model:
     """``byzantine``: which stores behave how. ``drift``: how many ticks a client's clock may be ahead or behind
-    within one term; the margin that this needs, twice as much, must be in the system's ``sigma``."""
+    within one term; the margin that this needs, twice as much, must be in the system's ``sigma``. ``drifting``: how
+    many clients have such a clock, if not all."""
     if len(byzantine) > system.f and not beyond_claims:
         count = f"{len(byzantine)} Byzantine store{'s' * (len(byzantine) > 1)}"
         raise BeyondClaims(f"with f={system.f} the quorum lease does not claim to survive {count}")
@@ -46,8 +48,8 @@ def lease_model(
     for liar, behaviour in byzantine.items():
         nodes[liar] = BEHAVIOURS[behaviour].in_place_of(nodes[liar])
     liars = frozenset(byzantine)
-    clients = frozenset(range(system.n - len(system.stores)))
-    clocks = Clocks(clients if drift else frozenset(), drift) if time else None
+    clients = range(system.n - len(system.stores))
+    clocks = Clocks(frozenset(clients[:drifting]) if drift else frozenset(), drift) if time else None
     return Model(
         nodes=nodes,
         network=network,
@@ -63,11 +65,12 @@ def lease_model(
 
 
 def _alike(system: QuorumLease, liars: frozenset[int]) -> list[frozenset[int]]:
-    """The honest stores with one base algorithm can be told apart by nobody."""
-    groups: dict[str, set[int]] = {}
-    for store, kind in zip(system.store_ids, system.stores, strict=True):
+    """The honest stores with one base algorithm can be told apart by nobody, unless some are asked before others."""
+    groups: dict[tuple[str, bool], set[int]] = {}
+    for position, (store, kind) in enumerate(zip(system.store_ids, system.stores, strict=True)):
         if store not in liars:
-            groups.setdefault(kind, set()).add(store)
+            is_asked_first = position < system.terms.quorum or not system.widen
+            groups.setdefault((kind, is_asked_first), set()).add(store)
     return [frozenset(group) for group in groups.values() if len(group) > 1]
 
 

@@ -161,6 +161,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         "renewals": options.renewals or 0,
         "time": not options.no_time,
         "drift": options.drift or 0,
+        "drifting": options.drifting,
         "crashes": options.crashes,
         "network": Network[options.network.upper()] if options.network else Network.UNORDERED,
         "symmetry": options.symmetry is not False,

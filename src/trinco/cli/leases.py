@@ -27,6 +27,8 @@ LEASE_ONLY = (
     "token",
     "renewals",
     "drift",
+    "drifting",
+    "widen",
     "keyring",
 )
 
@@ -48,11 +50,20 @@ def add_lease_options(parser: argparse.ArgumentParser, *, small: bool) -> None:
     group.add_argument(
         "--token", action=argparse.BooleanOptionalAction, help="fencing tokens (no)" if small else "(if the stores can)"
     )
+    group.add_argument(
+        "--quorum-first", dest="widen", action="store_const", const=1.0, help="ask q stores first, the rest if need be"
+    )
     if not small:
         group.add_argument("--keyring", type=Path, metavar="FILE", help="sign entries for real, with this keyring")
     if small:
         group.add_argument("--renewals", type=whole(0, "the number of renewals"), help="per client (0)")
         group.add_argument("--drift", type=whole(0, "drift"), metavar="W", help="ticks that clocks may be apart (0)")
+        group.add_argument(
+            "--drifting",
+            type=whole(0, "the number of drifting clocks"),
+            metavar="N",
+            help="clients whose clocks do (all)",
+        )
         group.add_argument("--no-time", action="store_true", help="no clock ticks: leases never run out")
 
 
@@ -77,6 +88,7 @@ def quorum_lease(options: argparse.Namespace, *, small: bool) -> QuorumLease:
         "sigma": options.sigma,
         "rho": options.rho,
         "fenced": options.token,
+        "widen": options.widen,
         "keyring": _keyring(getattr(options, "keyring", None)),
     }
     if small and options.drift and options.sigma is None:

@@ -23,3 +23,31 @@ class ContractBroken(TrincoError):
 
 class KeysMissing(TrincoError):
     """There is nothing to sign with."""
+
+
+class ConfigError(UsageError):
+    """A configuration cannot be used: a wrong URL, an unknown store, a file that does not say what it should."""
+
+
+class AcquireTimeout(TrincoError, TimeoutError):
+    """Somebody else held the lock for as long as we were willing to wait."""
+
+
+class LeaseLost(TrincoError):
+    """The lease is not ours any more. ``reason``: expired, stolen, revoked, unreachable or forked."""
+
+    def __init__(self, message: str, reason: str = "expired") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class NotHeld(TrincoError):
+    """Something was to be released that is not held."""
+
+
+class StoreUnavailable(TrincoError, ConnectionError):
+    """A store cannot be reached, or cannot do its work."""
+
+
+class QuorumUnavailable(StoreUnavailable):
+    """Too few stores are left to decide anything."""

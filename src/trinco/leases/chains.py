@@ -30,9 +30,24 @@ class Base(Value):
     be believed. ``mine``: whether it granted us what we hold; what a base says after we hold changes nothing, since
     asking a base for what we already have there is as good as extending it."""
 
-    __slots__ = ("chain", "epoch", "grade", "memory", "mine", "owed", "poisoned", "seen", "ticket", "token", "until")
+    __slots__ = (
+        "asked",
+        "chain",
+        "epoch",
+        "grade",
+        "memory",
+        "mine",
+        "owed",
+        "poisoned",
+        "seen",
+        "ticket",
+        "token",
+        "until",
+    )
 
     def __init__(self) -> None:
+        self.asked = False
+        """Whether anything of this attempt was sent here; only then is there something to release."""
         self.chain: tuple[Plan, ...] = ()
         self.owed: tuple[Plan, ...] = ()
         """Releases that failed, each until when it matters."""

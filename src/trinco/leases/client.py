@@ -39,12 +39,15 @@ from trinco.leases.terms import Policy, Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from trinco.leases.plan import Algorithm
 
-GIVE_UP, RETRY, POLL = "attempt", "retry", "poll"
+GIVE_UP, RETRY, POLL, WIDEN = "attempt", "retry", "poll", "widen"
 BACKOFF_STEPS = 1000
+FAR_AHEAD = 3_600_000_000
+"""An hour in microseconds: a fresh item starts at its store's clock, and clocks that are further apart are not used."""
 
 
 class Stage(Enum):
@@ -113,7 +116,7 @@ class LeaseClient(Chains):
         until = self.terms.belief(ctx.now())
         ctx.set_timer(GIVE_UP, self.terms.patience)
         for position, base in enumerate(self.bases):
-            self._set(position, base.but(grade=None))
+            self._set(position, base.but(grade=None, asked=True))
             self._submit(ctx, position, self.renewal(ctx, base), until)
 
     def renewal(self, ctx: "Any", base: Base) -> Operation:
@@ -130,9 +133,17 @@ class LeaseClient(Chains):
             self.on_chain_timer(ctx, name)
         elif name == GIVE_UP:
             self._took_too_long(ctx)
+        elif name == WIDEN:
+            self._ask_the_rest(ctx)
         elif self.stage is Stage.ASKING:
             self._ask_idle_bases(ctx)
-            ctx.set_timer(POLL, self.terms.poll)  # some may have been busy
+            ctx.set_timer(POLL, self.next_poll(FAILED))  # some may have been busy
+
+    def hinted(self, ctx: "Any", position: int) -> None:
+        """A base says that something changed there. It may lie: so nothing is believed, and only that base is asked."""
+        base = self.bases[position]
+        if self.stage is Stage.ASKING and self.ticket is not None and not base.chain and not base.poisoned:
+            self._ask(ctx, position)
 
     def _lost_touch(self, ctx: "Any", position: int, operation: Operation) -> None:
         harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
@@ -166,11 +177,24 @@ class LeaseClient(Chains):
         self.renewals = 0
         self.stage = Stage.ASKING
         self.guess = self.first_guess(ctx)
-        self.bases = tuple(base.forgotten() for base in self.bases)
+        self.bases = tuple(base.forgotten().but(asked=False) for base in self.bases)
         if self.terms.policy is not Policy.PRIORITY:
             ctx.set_timer(GIVE_UP, self.terms.patience)
-        for position in range(len(self.bases)):
+        for position in self.first_contacts():
             self._ask(ctx, position)
+        if self.terms.widen:
+            ctx.set_timer(WIDEN, self.terms.widen)
+
+    def first_contacts(self) -> "Iterable[int]":
+        """All bases, or the q that we like best: safety rests on the answers, not on who was asked."""
+        return range(self.terms.quorum if self.terms.widen else len(self.bases))
+
+    def _ask_the_rest(self, ctx: "Any") -> None:
+        """Those that we asked first are slow, or not all of one mind."""
+        if self.stage is Stage.ASKING:
+            for position, base in enumerate(self.bases):
+                if not base.asked:
+                    self._ask(ctx, position)
 
     def first_guess(self, ctx: "Any") -> "Any":
         """A clock makes the guess likely; the comparison at the bases makes the order."""
@@ -185,6 +209,7 @@ class LeaseClient(Chains):
         wait = 0 if self.ticket is None else self.terms.wait
         entry = self.signed(ctx, claim)
         request = Request(claim, self.terms.ttl, self.ticket, wait, self.guess, entry)
+        self._set(position, self.bases[position].but(asked=True))
         self._submit(ctx, position, request, self.believed_until(ctx))
 
     def believed_until(self, ctx: "Any") -> Instant:
@@ -212,14 +237,15 @@ class LeaseClient(Chains):
         self.stage = Stage.IDLE
         self.until = None
         self.ticket = self.guess = None
-        for timer in (GIVE_UP, RETRY, POLL):
+        for timer in (GIVE_UP, RETRY, POLL, WIDEN):
             ctx.cancel_timer(timer)
         self.bases = tuple(base.forgotten() for base in self.bases)
 
     def _release_all(self, ctx: "Any") -> None:
         release = Release(self.claim, self.renewals)
-        for position in range(len(self.bases)):
-            self._submit(ctx, position, release, None)
+        for position, base in enumerate(self.bases):
+            if base.asked:
+                self._submit(ctx, position, release, None)
 
     # Answers
 
@@ -245,6 +271,8 @@ class LeaseClient(Chains):
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._decide(ctx)
             if self.stage is Stage.ASKING:
+                if answer.grade is not Grade.COMMITTED and self.terms.widen:
+                    self._ask_the_rest(ctx)
                 self._carry_on(ctx, position, answer)
         elif self.stage is Stage.RENEWING and plan.until is not None:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
@@ -304,8 +332,8 @@ class LeaseClient(Chains):
         self.ticket = None
         if token is not None:
             self.token = max(self.token, token)
-        ctx.cancel_timer(GIVE_UP)
-        ctx.cancel_timer(POLL)
+        for timer in (GIVE_UP, POLL, WIDEN):
+            ctx.cancel_timer(timer)
         self.bases = tuple(base.held() for base in self.bases)
         ctx.grant(token=token, until=self.until)
         self.took_office(ctx)
@@ -323,7 +351,10 @@ class LeaseClient(Chains):
         granted = [base for base in self.bases if base.grade is not None and base.grade.is_grant]
         if len(granted) < self.terms.quorum or self.guess is NEXT:
             return
-        largest = max((base.seen for base in granted if base.token != self.guess), default=0)
+        behind = [base for base in granted if base.token != self.guess]
+        largest = max((base.seen for base in behind), default=0)
+        if sum(not base.seen for base in behind) > self.terms.f:
+            largest = max(largest, self.guess + FAR_AHEAD)  # one of them is correct, and its clock is ahead of ours
         self.guess = max(self.guess, largest + 1)
         for position, base in enumerate(self.bases):
             lacks_it = base in granted and base.token != self.guess
@@ -347,16 +378,20 @@ class LeaseClient(Chains):
         if idle and self.ticket is not None and answer.smaller and answer.grade.is_grant:
             self._yield(ctx, position)
         else:
-            self._ask_later(ctx, position)
+            self._ask_later(ctx, position, answer)
 
-    def _ask_later(self, ctx: "Any", position: int) -> None:
+    def _ask_later(self, ctx: "Any", position: int, answer: Answer = FAILED) -> None:
         """Whoever waits keeps asking, whatever just happened at a base."""
         if self.ticket is None:
             return
         if self.terms.poll:
-            ctx.set_timer(POLL, self.terms.poll)
+            ctx.set_timer(POLL, self.next_poll(answer))
         elif not self.bases[position].chain and not self.bases[position].poisoned:
             self._ask(ctx, position)
+
+    def next_poll(self, answer: Answer) -> float:
+        """In how many seconds to ask again, if nothing happens before; ``answer`` is the last that came."""
+        return self.terms.poll
 
     def _yield(self, ctx: "Any", position: int) -> None:
         """First forget the vote, then give it away: a vote that a message under way can revoke is never counted."""

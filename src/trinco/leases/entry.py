@@ -8,7 +8,7 @@ one; the token and the ticket, so no store can invent a larger one. The store's 
 The stored form, which is also safe as an object's name and in a URL (A-Z a-z 0-9 - _ and one dot)::
 
     base64url(body) "." base64url(signature)    no padding, at most MAX_BYTES together
-    body: ASCII JSON, keys sorted, no spaces    {"attempt":7,"bases":[["s3",NONCE],...],"key":FINGERPRINT, ... ,"v":1}
+    body: JSON, keys sorted, no spaces, UTF-8   {"attempt":7,"bases":[["s3",NONCE],...],"key":FINGERPRINT, ... ,"v":1}
     signature: over "trinco/lease/v1" + body    the tag ends where the body's "{" begins
 
 What signatures buy: defence against writers who have the storage's credentials and no key, tokens and tickets that
@@ -34,12 +34,13 @@ TAG = b"trinco/lease/v1"
 MAX_BYTES = 4096
 MAX_BASES = 64
 MAX_NAME = 200
+MAX_INFO_BYTES = 1100
 NONCE_BYTES = 16
 INCARNATION_DIGITS = 32
 # Up to here a number is exact in Lua and in JSON too; microseconds since 1970 stay below it until the year 2255.
 NUMBER_LIMIT = 2**53
 TICKET_LIMIT = 2**52
-_FIELDS = frozenset({"attempt", "bases", "key", "kind", "owner", "resource", "ticket", "token", "ttl", "v"})
+_FIELDS = frozenset({"attempt", "bases", "info", "key", "kind", "owner", "resource", "ticket", "token", "ttl", "v"})
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_", b"+/")
 
@@ -61,9 +62,10 @@ class Outcome(Enum):
 
 
 class Entry(Value):
-    """One attempt of one owner at one resource. ``seal`` and ``open_entry`` check its ranges."""
+    """One attempt of one owner at one resource. ``info`` is for people: what the owner says of itself. ``seal`` and
+    ``open_entry`` check its ranges."""
 
-    __slots__ = ("attempt", "bases", "kind", "owner", "resource", "ticket", "token", "ttl")
+    __slots__ = ("attempt", "bases", "info", "kind", "owner", "resource", "ticket", "token", "ttl")
 
     def __init__(
         self,
@@ -75,7 +77,9 @@ class Entry(Value):
         token: int | None = None,
         kind: Kind = Kind.HELD,
         ticket: int | None = None,
+        info: str = "",
     ) -> None:
+        self.info = info
         self.resource = resource
         self.bases = bases
         self.owner = owner
@@ -153,8 +157,9 @@ def _body(entry: Entry, fingerprint: str) -> bytes:
         "token": entry.token,
         "kind": entry.kind.value,
         "ticket": entry.ticket,
+        "info": entry.info,
     }
-    return dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:
@@ -177,9 +182,9 @@ def _parse(body: bytes) -> tuple[Entry, str]:
     from json import loads
 
     try:
-        fields = loads(body.decode("ascii"))
+        fields = loads(body.decode())
     except (ValueError, RecursionError):
-        raise DamagedData("the entry's body is not ASCII JSON") from None
+        raise DamagedData("the entry's body is not JSON in UTF-8") from None
     if not isinstance(fields, dict) or fields.get("v") != VERSION:
         raise DamagedData(f"the entry is not of version {VERSION}: perhaps a newer trinco wrote it")
     if fields.keys() != _FIELDS or not is_fingerprint(fields["key"]):
@@ -202,6 +207,7 @@ def _from_fields(fields: "dict[str, Any]") -> Entry:
             token=fields["token"],
             kind=Kind(fields["kind"]),
             ticket=fields["ticket"],
+            info=fields["info"],
         )
     except (ValueError, TypeError):
         raise DamagedData("a field of the entry is of the wrong type") from None
@@ -226,6 +232,7 @@ def _require_in_range(entry: Entry) -> None:
         entry.ticket is None or _is_whole(entry.ticket, TICKET_LIMIT),
         f"a ticket is None or a whole number from 0 to below {TICKET_LIMIT}",
     )
+    _require(_is_text(entry.info), f"an entry's info is text of at most {MAX_INFO_BYTES} bytes")
 
 
 def _require(holds: bool, rule: str) -> None:
@@ -235,6 +242,15 @@ def _require(holds: bool, rule: str) -> None:
 
 def _is_name(name: object) -> bool:
     return isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable()
+
+
+def _is_text(info: object) -> bool:
+    if not isinstance(info, str) or len(info) > MAX_INFO_BYTES:
+        return False
+    try:
+        return len(info.encode()) <= MAX_INFO_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_owner(owner: object) -> bool:

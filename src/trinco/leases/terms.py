@@ -32,7 +32,8 @@ class Terms(Value):
     one clock may run than another. ``attempt_timeout`` bounds an attempt, ``wait`` how long a base remembers a waiter,
     ``poll`` the time between two questions of a waiter (0: at once), ``backoff`` the longest sleep of that policy.
     ``t_max`` is the longest lease that stores and other clients believe in; ``access_timeout`` how long one access may
-    take before its base counts as failed (0: for ever).
+    take before its base counts as failed (0: for ever). ``widen``: ask a quorum of bases first, and the rest after so
+    many seconds or when one of those does not grant (0: ask all at once).
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class Terms(Value):
         "t_max",
         "ttl",
         "wait",
+        "widen",
     )
 
     def __init__(
@@ -71,6 +73,7 @@ class Terms(Value):
         fenced: bool = True,
         t_max: float = T_MAX,
         access_timeout: float = 5.0,
+        widen: float = 0.0,
     ) -> None:
         self.n = n
         self.f = f
@@ -87,6 +90,7 @@ class Terms(Value):
         self.fenced = fenced
         self.t_max = t_max
         self.access_timeout = access_timeout
+        self.widen = widen
         self._validate()
 
     def _validate(self) -> None:
@@ -106,7 +110,7 @@ class Terms(Value):
                 f"a ttl of {self.ttl:g} s is longer than the {self.t_max:g} s (t_max) for which stores and other "
                 f"clients count any lease: they would let somebody else in"
             )
-        if not self.attempt_timeout > 0 or min(self.wait, self.poll, self.backoff, self.access_timeout) < 0:
+        if not self.attempt_timeout > 0 or min(self.wait, self.poll, self.backoff, self.access_timeout, self.widen) < 0:
             raise UsageError("an attempt needs some time; waiting, polling and backing off cannot take less than none")
         if self.policy is Policy.PRIORITY and not self.wait > 0:
             raise UsageError("to wait by priority a base must remember the waiter: give a wait above 0")

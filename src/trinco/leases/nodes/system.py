@@ -62,6 +62,8 @@ class QuorumLease:
     attempt_timeout: float = 5.0
     access_timeout: float = 5.0
     t_max: float = T_MAX
+    widen: float = 0.0
+    """Above 0: ask a quorum of stores first, the others so much later or when one does not grant."""
     policy: Policy = Policy.PRIORITY
     clock_step: float | None = None
     """How coarse the stores' clocks really are, if not what ``granularity`` allows for."""
@@ -107,6 +109,7 @@ class QuorumLease:
             poll=self.poll,
             backoff=self.backoff,
             attempt_timeout=self.attempt_timeout,
+            widen=self.widen,
             policy=self.policy,
             t_max=self.t_max,
             access_timeout=self.access_timeout,

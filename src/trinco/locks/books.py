@@ -1,0 +1,207 @@
+"""The books of a lock service: who competes, which leases are held, what a renewal came to.
+
+Everything that threads and tasks do alike, without waiting. ``Desk`` (threads) and ``AsyncDesk`` (tasks) add the
+waiting, each in its own way.
+"""
+
+from trinco.core.duration import in_words
+from trinco.core.errors import LeaseLost, QuorumUnavailable, StoreUnavailable
+from trinco.leases.client import Stage
+from trinco.locks.claimant import Claimant
+from trinco.locks.hub import Hub
+from trinco.locks.lease import RENEWALS_PER_TERM, RETRIES_PER_TERM, Lease
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trinco.leases.claim import Claim
+    from trinco.leases.terms import Terms
+    from trinco.locks.inspection import Look
+    from trinco.locks.options import Options
+
+FIRST_CONTACT = 5.0
+"""How long to wait for stores to be reachable, before anything was asked of them."""
+FAREWELL = 5.0
+"""How long a release waits for the stores to confirm it; they hear of it anyhow."""
+WITHDRAWAL = 1.0
+"""The same for somebody who gave up waiting."""
+LOOK_PATIENCE = 5.0
+
+
+class Books:
+    """``leases`` are those that are held."""
+
+    def __init__(self, hub: Hub, f: int) -> None:
+        self.hub = hub
+        self.f = f
+        self.leases: dict[int, Lease] = {}
+        self.is_closed = False
+
+    @property
+    def quorum(self) -> int:
+        return (len(self.hub.stores) + self.f + 2) // 2
+
+    # First contact
+
+    def lacks_links(self) -> bool:
+        """Whether it takes a while until anything can be asked; starts what can be started."""
+        if self.is_closed:
+            raise StoreUnavailable("this lock service was closed: connect again")
+        if None not in self.hub.links:
+            return False
+        self.hub.connect_missing()
+        return not self.has_first_contact()
+
+    def has_first_contact(self) -> bool:
+        """Whether enough stores are connected, or it is clear that they will not be."""
+        return self.hub.connected() >= self.quorum or not self.hub.is_connecting
+
+    def require_links(self) -> None:
+        """At first contact whoever cannot be reached is named at once."""
+        if self.hub.connected() < self.quorum:
+            raise self.unavailable({base: why for base, why in enumerate(self.hub.troubles) if why})
+
+    def unavailable(self, failures: dict[int, str]) -> StoreUnavailable:
+        stores = self.hub.stores
+        if len(stores) == 1:
+            return StoreUnavailable(failures.get(0, f"{stores[0].url} does not answer"))
+        told = "; ".join(dict.fromkeys(failures.values())) or "no answer in time"
+        return QuorumUnavailable(
+            f"{len(stores) - len(failures)} of {len(stores)} stores can be used and it takes {self.quorum}: {told}"
+        )
+
+    # Competing
+
+    def compete(self, resources: "tuple[str, ...]", options: "Options", *, once: bool) -> list[Claimant]:
+        """Begin to ask for all of these."""
+        terms = options.once if once else options.wait
+        claimants = [self.hub.claimant(resource, terms, options.info) for resource in resources]
+        for claimant in claimants:
+            claimant.starts()
+        return claimants
+
+    def winner(self, claimants: list[Claimant]) -> Claimant | None:
+        """The first that was granted; all others give back whatever they may have got."""
+        winner = next((claimant for claimant in claimants if claimant.is_holding), None)
+        for claimant in claimants:
+            if claimant is not winner:
+                _dismiss(claimant)
+        self.hub.pump()
+        return winner
+
+    def explain_failure(self, claimants: list[Claimant]) -> None:
+        """Raise if it was not somebody else who kept us from it."""
+        for claimant in claimants:
+            if claimant.is_cut_off():
+                raise self.unavailable(claimant.failures)
+
+    def are_gone(self, claimants: list[Claimant]) -> bool:
+        """Whether all but f stores have confirmed what was given back."""
+        return all(claimant.unanswered() <= self.f for claimant in claimants if claimant.leaving)
+
+    # Holding
+
+    def start_renewal(self, lease: Lease) -> None:
+        self.hub.connect_missing()
+        lease.claimant.failures.clear()
+        lease.claimant.renew(lease.claimant.world)
+
+    def judge_renewal(self, lease: Lease) -> bool:
+        """After a renewal: the next is due, or this one soon again, or the lease is gone. Whether it is renewed."""
+        claimant, options, now = lease.claimant, lease.options, self.hub.clock()
+        if lease.released or lease.reason is not None:
+            return False
+        until = claimant.until
+        fresh = claimant.terms.believed * (1 - 1 / RENEWALS_PER_TERM)
+        if until is not None and until.at - now > fresh:
+            lease.renew_at = now + options.ttl / RENEWALS_PER_TERM
+            return True
+        lease.renew_at = now + options.ttl / RETRIES_PER_TERM
+        if claimant.gone() >= claimant.terms.refusals:
+            self.mark_lost(lease, "revoked")
+        return False
+
+    def mark_lost(self, lease: Lease, reason: str) -> bool:
+        """The lease is over although nobody gave it back; whether that is news."""
+        if lease.released or lease.reason is not None:
+            return False
+        lease.reason = reason
+        self.leases.pop(id(lease), None)
+        lease.claimant.leaves()
+        self.hub.pump()
+        return True
+
+    def overdue(self) -> list[Lease]:
+        """Mark every lease as lost whose belief is over."""
+        over = [lease for lease in self.leases.values() if not lease.valid]
+        return [lease for lease in over if self.mark_lost(lease, why_over(lease))]
+
+    def mark_released(self, lease: Lease) -> bool:
+        """Belief ends before the first word leaves. False if there is nothing to give back any more."""
+        if lease.released or lease.reason is not None:
+            return False
+        if lease.valid:
+            lease.released = True
+        else:
+            lease.reason = why_over(lease)
+        self.leases.pop(id(lease), None)
+        lease.claimant.leaves()
+        return True
+
+    def next_due(self) -> float:
+        """When somebody has to look after leases, or after releases that are not confirmed."""
+        leases = self.leases.values()
+        renewals = (lease.renew_at for lease in leases if lease.options.auto_renew)
+        return min((*renewals, *(lease.until for lease in leases), self.hub.next_due()))
+
+    # Looking
+
+    def require_enough(self, look: "Look") -> "Look":
+        if len(look.items) < self.quorum:
+            raise self.unavailable(look.failures)
+        return look
+
+    def evict(self, resource: str, claim: "Claim", terms: "Terms") -> Claimant:
+        """Begin to release somebody else's claim, exactly that one."""
+        stranger = Claimant(self.hub, claim.owner, resource, terms)
+        stranger.attempt = claim.attempt
+        stranger.bases = tuple(base.but(asked=True) for base in stranger.bases)
+        stranger.leaves()
+        return stranger
+
+
+def is_settled(claimant: Claimant) -> bool:
+    return claimant.is_holding or claimant.refusal is not None or claimant.is_cut_off()
+
+
+def is_renewing(lease: Lease) -> bool:
+    return lease.claimant.stage is Stage.RENEWING
+
+
+def wants_renewal(lease: Lease, now: float) -> bool:
+    return lease.options.auto_renew and lease.renew_at <= now and lease.valid and not is_renewing(lease)
+
+
+def why_over(lease: Lease) -> str:
+    if lease.ends is not None and lease.claimant.hub.clock() >= lease.ends:
+        return "overtime"
+    return "unreachable" if lease.claimant.failures else "expired"
+
+
+def loss(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"the lock '{lease.name}' was lost: {lease.explanation()}", lease.reason or "expired")
+
+
+def unrenewed(lease: Lease) -> StoreUnavailable:
+    failures = "; ".join(dict.fromkeys(lease.claimant.failures.values())) or "no answer in time"
+    return StoreUnavailable(
+        f"the lock '{lease.name}' could not be renewed ({failures}); it stays ours for {in_words(lease.remaining)}"
+    )
+
+
+def _dismiss(claimant: Claimant) -> None:
+    """It got nothing: whatever it may have left at a base goes."""
+    if claimant.refusal is None:
+        claimant.leaves()
+    else:
+        claimant.leaving = True  # it has released everything by itself
+    claimant.hub.retire(claimant)

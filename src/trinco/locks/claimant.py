@@ -1,0 +1,198 @@
+"""The proven lease client on real stores: one who asks for one lock, holds it and gives it back.
+
+``LeaseClient`` is the code that was model-checked. What it needs of a runtime is here: its accesses go to the hub's
+links, its entries are written (and signed, where keys are in use), its timers are kept, and what came of it is noted
+for the shell that waits. Nothing here blocks or knows of threads and tasks.
+"""
+
+from trinco.core.instant import Instant
+from trinco.leases.chains import ACCESS
+from trinco.leases.client import POLL, LeaseClient, Stage
+from trinco.leases.operation import Answer, Grade
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from trinco.leases.accesses import Access
+    from trinco.leases.claim import Claim
+    from trinco.leases.terms import Terms
+    from trinco.locks.hub import Hub
+
+AFTER_EXPIRY = 0.002
+"""How long after the end of the lease in its way the first in line asks; the others let it go first."""
+NOT_FIRST = 0.05
+JITTER = 0.2
+AHEAD = 10_000_000
+"""Ten seconds in microseconds: the clocks of hosts that are looked after are closer than that."""
+
+
+class Claimant(LeaseClient):
+    """``entry`` is what the stores keep beside the claim, ``refusal`` why an attempt failed, ``failures`` what each
+    store said last that was no answer. ``waker`` is called when something happened to somebody who sleeps."""
+
+    __slots__ = (
+        "entry",
+        "failures",
+        "granted",
+        "hinting",
+        "hub",
+        "info",
+        "leaving",
+        "reached",
+        "refusal",
+        "resource",
+        "timers",
+        "waker",
+        "world",
+    )
+
+    def __init__(self, hub: "Hub", owner: str, resource: str, terms: "Terms") -> None:
+        LeaseClient.__init__(self, owner, terms, hub.algorithms)
+        self.hub = hub
+        self.resource = resource
+        self.world = World(self, hub.clock)
+        self.timers: dict[str, float] = {}
+        self.waker: Callable[[], None] | None = None
+        self.prepare(terms, "")
+
+    def prepare(self, terms: "Terms", info: str) -> None:
+        """For the next acquisition; a claimant that has given everything back is used again."""
+        self.terms = terms
+        self.info = info
+        self.entry: tuple[Any, bytes] | None = None
+        self.granted: int | None = None
+        self.refusal: str | None = None
+        self.failures: dict[int, str] = {}
+        self.reached: set[int] = set()
+        self.hinting = False
+        self.leaving = False
+
+    # What the lease client needs
+
+    def access(self, ctx: "World", base: int, access: "Access") -> None:
+        here = self.bases[base]
+        self.hub.send(self, base, access, (here.epoch, here.chain[0].operation.claim))
+
+    def signed(self, ctx: "World", claim: "Claim") -> bytes:
+        """One entry for all bases; it is written anew when the attempt, the ticket or the token is another."""
+        said = (claim.attempt, self.ticket, self.guess)
+        if self.entry is None or self.entry[0] != said:
+            self.entry = said, self.hub.entries.write(self)
+        return self.entry[1]
+
+    def token_in(self, ctx: "World", evidence: "Any") -> int:
+        return self.hub.entries.token_in(self.resource, evidence)
+
+    def ticket_in(self, ctx: "World", evidence: "Any") -> int:
+        return self.hub.entries.ticket_in(self.resource, evidence)
+
+    def first_contacts(self) -> "list[int] | range":
+        return self.hub.preferred[: self.terms.quorum] if self.terms.widen else range(len(self.bases))
+
+    def next_poll(self, answer: Answer) -> float:
+        """When the lease in our way ends, or else after a while, so that not all come at once."""
+        pause = self.terms.poll * (1 + JITTER * (self.hub.chance() - 0.5))
+        if answer.grade is Grade.REFUSED and answer.remaining > 0:
+            pause = min(pause, answer.remaining + (NOT_FIRST if answer.smaller else AFTER_EXPIRY))
+        return pause
+
+    # What happens
+
+    def starts(self) -> None:
+        self.acquire(self.world)
+
+    def leaves(self) -> None:
+        """Give everything back, and be done when every base has answered."""
+        self.leaving = True
+        self.release(self.world)
+
+    def replied(self, base: int, tag: "tuple[int, Claim]", reply: "Any") -> None:
+        """A reply to what was sent in an epoch for a claim; None where there is none."""
+        epoch, claim = tag
+        if epoch != self.bases[base].epoch:
+            self.straggled(self.world, base, claim)
+            return
+        self.answered(self.world, base, reply)
+        self._follow_up()
+
+    def lost_touch(self, base: int, tag: "tuple[int, Claim]") -> None:
+        """The link broke: what is under way there may still be carried out."""
+        if tag[0] != self.bases[base].epoch:
+            return
+        self.on_timer(self.world, f"{ACCESS}{base}")
+        if self.stage is Stage.ASKING and self.ticket is not None:
+            self.timers[POLL] = 0.0  # look again at once: there may be a link by then
+        self._follow_up()
+
+    def _follow_up(self) -> None:
+        if self.ticket is not None and not self.hinting:
+            self.hinting = True
+            self.hub.expect_hints(self)
+        if self.leaving:
+            self.hub.retire(self)
+        if self.waker is not None:
+            self.waker()
+
+    def fire(self, now: float) -> None:
+        """Let the timers that are due go off."""
+        for name in [name for name, due in self.timers.items() if due <= now]:
+            del self.timers[name]
+            self.on_timer(self.world, name)
+        self._follow_up()
+
+    # What the shells look at
+
+    @property
+    def is_holding(self) -> bool:
+        return self.stage is Stage.HOLDING
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is still under way or owed at any base."""
+        return any(base.chain or base.owed for base in self.bases)
+
+    def unanswered(self) -> int:
+        """At how many bases something is still under way."""
+        return sum(bool(base.chain) for base in self.bases)
+
+    def is_cut_off(self) -> bool:
+        """Whether so many stores failed, before a quorum of them ever answered, that nothing can come of it."""
+        return len(self.reached) < self.terms.quorum and len(self.failures) >= self.terms.refusals
+
+    def gone(self) -> int:
+        """At how many bases our entry is not there any more."""
+        return sum(base.grade is Grade.GONE for base in self.bases)
+
+
+class World:
+    """The contract's effects, for one claimant."""
+
+    __slots__ = ("claimant", "clock")
+
+    def __init__(self, claimant: Claimant, clock: "Callable[[], float]") -> None:
+        self.claimant = claimant
+        self.clock = clock
+
+    def now(self) -> Instant:
+        return Instant(self.clock())
+
+    def wall_clock(self) -> int:
+        """A little ahead: it makes guesses for tokens, and a fresh item starts at its store's clock."""
+        return self.claimant.hub.wall_clock() + AHEAD
+
+    def set_timer(self, name: str, delay: float) -> None:
+        self.claimant.timers[name] = self.clock() + delay
+
+    def cancel_timer(self, name: str) -> None:
+        self.claimant.timers.pop(name, None)
+
+    def choose(self, options: int) -> int:
+        return int(self.claimant.hub.chance() * options)
+
+    def grant(self, token: int | None = None, until: Instant | None = None) -> None:
+        self.claimant.granted = token
+
+    def refuse(self, reason: str) -> None:
+        self.claimant.refusal = reason

@@ -1,0 +1,138 @@
+"""Where threads obtain leases, renew them and give them back."""
+
+from trinco.locks.books import (
+    FAREWELL,
+    FIRST_CONTACT,
+    LOOK_PATIENCE,
+    WITHDRAWAL,
+    Books,
+    is_renewing,
+    is_settled,
+    unrenewed,
+)
+from trinco.locks.hub import NEVER, Hub
+from trinco.locks.inspection import Look
+from trinco.locks.lease import Lease
+from trinco.locks.waiting import Waiting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trinco.leases.claim import Claim
+    from trinco.leases.terms import Terms
+    from trinco.locks.keeper import Keeper
+    from trinco.locks.options import Options
+
+
+class Desk(Books):
+    """The mutex is held around everything that touches the hub, except sleep. ``keeper`` renews in the background; a
+    program with a loop of its own (``trinco run``) does without."""
+
+    def __init__(self, hub: Hub, f: int) -> None:
+        super().__init__(hub, f)
+        self.waiting = Waiting(hub)
+        self.keeper: Keeper | None = None
+
+    def obtain(
+        self, name: str, resources: "tuple[str, ...]", options: "Options", timeout: float | None
+    ) -> "Lease | None":
+        """A lease on the first of these resources that can be had within ``timeout`` (None: for ever); the slots of a
+        semaphore are several. None if it cannot."""
+        deadline = NEVER if timeout is None else self.hub.clock() + timeout
+        with self.waiting.mutex:
+            self._contact(deadline)
+            lease = None
+            if timeout == 0 or len(resources) > 1:
+                lease = self._try_each(name, resources, options)
+            if lease is None and timeout != 0:
+                lease = self._compete(name, resources, 0, options, deadline, once=False)
+            if lease is not None:
+                self.leases[id(lease)] = lease
+                if self.keeper is not None:
+                    self.keeper.notice(lease)
+            return lease
+
+    def _contact(self, deadline: float) -> None:
+        if self.lacks_links():
+            self.waiting.until(self.has_first_contact, min(deadline, self.hub.clock() + FIRST_CONTACT))
+        self.require_links()
+
+    def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options") -> "Lease | None":
+        """One after the other, from anywhere: with a free slot nobody has to ask for all of them."""
+        first = int(self.hub.chance() * len(resources))
+        for each in range(len(resources)):
+            slot = (first + each) % len(resources)
+            lease = self._compete(name, resources[slot : slot + 1], slot, options, NEVER, once=True)
+            if lease is not None:
+                return lease
+        return None
+
+    def _compete(
+        self, name: str, resources: "tuple[str, ...]", first: int, options: "Options", deadline: float, *, once: bool
+    ) -> "Lease | None":
+        """Ask for all of these; keep the first that is granted and give the others back at once."""
+        claimants = self.compete(resources, options, once=once)
+        winner = None
+        try:
+            self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
+        finally:
+            winner = self.winner(claimants)
+            if not once and not self.are_gone(claimants):
+                self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
+        if winner is None:
+            self.explain_failure(claimants)
+            return None
+        slot = None if winner.resource == name else first + claimants.index(winner)
+        return Lease(self, name, winner, options, slot)
+
+    def renew(self, lease: Lease, deadline: float = NEVER) -> None:
+        """``deadline``: until when to wait for the stores; belief never lasts longer."""
+        with self.waiting.mutex:
+            self.start_renewal(lease)
+            patience = min(deadline, lease.until, self.hub.clock() + FIRST_CONTACT)
+            self.waiting.until(lambda: not is_renewing(lease), patience, lease.claimant)
+            renewed = self.judge_renewal(lease)
+        lease.check()
+        if not renewed:
+            raise unrenewed(lease)
+
+    def lose(self, lease: Lease, reason: str) -> None:
+        """The lease is over although nobody gave it back. Say so, once."""
+        with self.waiting.mutex:
+            is_news = self.mark_lost(lease, reason)
+        if is_news:
+            lease.tell()
+
+    def release(self, lease: Lease) -> None:
+        """Confirmed by all but f stores, or by none if they are silent: the term ends anyhow."""
+        with self.waiting.mutex:
+            if not self.mark_released(lease):
+                return
+            leaving = [lease.claimant]
+            self.waiting.until(lambda: self.are_gone(leaving), self.hub.clock() + FAREWELL, lease.claimant)
+        if lease.reason is not None:
+            lease.tell()
+
+    def look(self, resource: str) -> Look:
+        """Read what the stores have about a resource; at least a quorum of them, or it raises."""
+        with self.waiting.mutex:
+            patience = self.hub.clock() + LOOK_PATIENCE
+            self._contact(patience)
+            look = Look(self.hub, resource)
+            self.waiting.until(lambda: not look.silent, patience)
+        return self.require_enough(look)
+
+    def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
+        with self.waiting.mutex:
+            stranger = self.evict(resource, claim, terms)
+            self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
+
+    def close(self) -> None:
+        """Give everything back, and hang up."""
+        for lease in list(self.leases.values()):
+            self.release(lease)
+        with self.waiting.mutex:
+            if not self.is_closed:
+                self.is_closed = True
+                self.hub.close()
+        if self.keeper is not None:
+            self.keeper.stop()

@@ -1,0 +1,63 @@
+"""Who leads: a lock with a long view. The term of a leader is its fencing token."""
+
+from trinco.core.errors import LeaseLost, UsageError
+from trinco.locks.books import loss
+from trinco.locks.inspection import LockInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from typing import TypeVar
+
+    from trinco.locks.lease import Lease
+    from trinco.locks.lock import Hold, Lock
+
+    Result = TypeVar("Result")
+
+POLL = 0.25
+
+
+class Election:
+    """Whoever holds the lock of this name leads. ``lead()`` is for a ``with`` block, ``run`` calls you when your turn
+    comes."""
+
+    def __init__(self, lock: "Lock") -> None:
+        self._lock = lock
+        self.name = lock.name
+
+    @property
+    def leader(self) -> LockInfo | None:
+        """Who leads: its ``owner``, its term (``token``) and what it says of itself; None if nobody does."""
+        info = self._lock.inspect()
+        return info if info.held else None
+
+    def wait_for_leader(self, timeout: "float | timedelta | None" = None) -> LockInfo | None:
+        """The leader, as soon as there is one; None if there is none within ``timeout``."""
+        from time import sleep
+
+        from trinco.locks.options import require_timeout
+
+        patience = require_timeout(timeout)
+        clock = self._lock.clock
+        deadline = None if patience is None else clock() + patience
+        while (leader := self.leader) is None:
+            if deadline is not None and clock() >= deadline:
+                return None
+            sleep(POLL)
+        return leader
+
+    def lead(self, timeout: "float | timedelta | None" = None) -> "Hold":
+        """Wait until it is our turn, and lead as long as the block lasts."""
+        return self._lock.hold(timeout)
+
+    def run(self, callback: "Callable[[Lease], Result]", timeout: "float | timedelta | None" = None) -> "Result":
+        """Wait for our turn, call ``callback`` with the lease, and step down when it returns. ``LeaseLost`` if we were
+        not the leader all the time: ``lease.check()`` in the callback tells it sooner."""
+        if not callable(callback):
+            raise UsageError(f"run() calls you when it is your turn: it takes a function, not {callback!r}")
+        with self.lead(timeout) as lease:
+            result = callback(lease)
+            if not lease.valid:
+                raise loss(lease) if lease.reason else LeaseLost(f"the term in '{self.name}' ended", "expired")
+            return result

@@ -1,0 +1,142 @@
+"""What stands beside a claim in a store: when it was made and the holder's own words, signed where keys are in use.
+
+One store that nobody has to distrust keeps a plain line, ``TICKET MICROSECONDS METADATA``; no crypto and no JSON is
+loaded for it. A quorum keeps sealed entries (see ``leases.entry``), since a liar must not make up tokens and tickets.
+"""
+
+from trinco.core.errors import UsageError
+from trinco.core.value import Value
+from trinco.leases.operation import TICKET_LIMIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from trinco.leases.entry import Entry, Reading
+    from trinco.leases.keys import Keyring
+    from trinco.locks.claimant import Claimant
+
+MAX_METADATA_BYTES = 1024
+CACHED = 256
+
+
+class Note(Value):
+    """``made``: the wall clock of the one who wrote it, in microseconds. ``known``: whether we can vouch for it."""
+
+    __slots__ = ("known", "made", "metadata", "why")
+
+    def __init__(self, made: int | None, metadata: str, known: bool = True, why: str = "") -> None:
+        self.made = made
+        self.metadata = metadata
+        self.known = known
+        self.why = why
+
+
+UNREADABLE = Note(None, "")
+
+
+def require_metadata(metadata: "str | None") -> str:
+    """Text that fits into an entry."""
+    text = "" if metadata is None else metadata
+    if not isinstance(text, str):
+        raise UsageError(f"metadata is text, not {type(text).__name__}: json.dumps() makes text of most things")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise UsageError("metadata must be text that can be written as UTF-8") from None
+    if size > MAX_METADATA_BYTES:
+        raise UsageError(f"metadata takes {size} bytes and the limit is {MAX_METADATA_BYTES}")
+    return text
+
+
+class PlainEntries:
+    """Nothing is signed: whoever can write to the store is believed."""
+
+    __slots__ = ()
+
+    def write(self, claimant: "Claimant") -> bytes:
+        return f"{claimant.ticket or 0} {claimant.hub.wall_clock()} {claimant.info}".encode()
+
+    def token_in(self, resource: str, evidence: "Any") -> int:
+        return 0
+
+    def ticket_in(self, resource: str, evidence: "Any") -> int:
+        ticket = evidence.partition(b" ")[0] if isinstance(evidence, bytes) else b""
+        return min(int(ticket), TICKET_LIMIT - 2) if ticket.isdigit() else 0
+
+    def note(self, resource: str, entry: "Any") -> Note:
+        if not isinstance(entry, bytes):
+            return UNREADABLE
+        _, _, rest = entry.partition(b" ")
+        made, _, metadata = rest.partition(b" ")
+        return Note(int(made) if made.isdigit() else None, metadata.decode(errors="replace"))
+
+
+class SealedEntries:
+    """``bases`` are the ids under which the stores are signed for. ``caught`` counts forged entries."""
+
+    __slots__ = ("_opened", "bases", "caught", "entropy", "keyring")
+
+    def __init__(self, keyring: "Keyring", bases: tuple[str, ...], entropy: "Callable[[int], bytes]") -> None:
+        keyring.signing_key()
+        self.keyring = keyring
+        self.bases = bases
+        self.entropy = entropy
+        self.caught = 0
+        self._opened: dict[tuple[str, bytes], Reading] = {}
+
+    def write(self, claimant: "Claimant") -> bytes:
+        from trinco.leases.entry import Entry, seal
+
+        nonces = self.entropy(16 * len(self.bases))
+        bases = tuple((base, nonces[16 * each : 16 * each + 16]) for each, base in enumerate(self.bases))
+        guess = claimant.guess
+        entry = Entry(
+            claimant.resource,
+            bases,
+            claimant.owner,
+            claimant.attempt,
+            claimant.terms.ttl,
+            guess if isinstance(guess, int) else None,
+            ticket=claimant.ticket,
+            info=f"{claimant.hub.wall_clock()} {claimant.info}",
+        )
+        return seal(entry, self.keyring.signing_key())
+
+    def token_in(self, resource: str, evidence: "Any") -> int:
+        entry = self._entry(resource, evidence)
+        return entry.token or 0 if entry else 0
+
+    def ticket_in(self, resource: str, evidence: "Any") -> int:
+        entry = self._entry(resource, evidence)
+        return entry.ticket or 0 if entry else 0
+
+    def note(self, resource: str, entry: "Any") -> Note:
+        if not isinstance(entry, bytes):
+            return UNREADABLE
+        reading = self.read(resource, entry)
+        if reading.entry is None:
+            return Note(None, "", False, reading.reason)
+        made, _, metadata = reading.entry.info.partition(" ")
+        return Note(int(made) if made.isdigit() else None, metadata)
+
+    def _entry(self, resource: str, evidence: "Any") -> "Entry | None":
+        return self.read(resource, evidence).entry if isinstance(evidence, bytes) else None
+
+    def read(self, resource: str, data: bytes) -> "Reading":
+        """The verdict on an entry; the same bytes come from every base, so they are judged once."""
+        known = self._opened.get((resource, data))
+        if known is None:
+            known = self._judge(resource, data)
+        return known
+
+    def _judge(self, resource: str, data: bytes) -> "Reading":
+        from trinco.leases.entry import Outcome, open_entry
+
+        reading = open_entry(data, self.keyring, resource, self.bases[0])
+        self.caught += reading.outcome is Outcome.FORGED
+        if len(self._opened) >= CACHED:
+            self._opened.clear()
+        self._opened[resource, data] = reading
+        return reading

@@ -1,0 +1,120 @@
+"""Looking at a lock without touching it: who holds it, for how long, who waits."""
+
+from trinco.core.value import Value
+from trinco.leases.accesses import List, Listing, Read, Versioned
+from trinco.leases.item import Holder, Item, Waiter
+from trinco.leases.owner import client_of
+from trinco.leases.row import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trinco.leases.row import Row
+    from trinco.locks.hub import Hub
+
+
+class LockInfo(Value):
+    """``owner``: who holds it, None if nobody does. ``token``: its token, or the last one there was. ``remaining``:
+    seconds until it ends unless it is renewed. ``age``: seconds since it was taken, as its holder says. ``waiters``:
+    who waits, in order. ``why``: what is odd about it, if anything."""
+
+    __slots__ = ("age", "metadata", "name", "owner", "remaining", "token", "waiters", "why")
+
+    def __init__(
+        self,
+        name: str,
+        owner: str | None = None,
+        token: int | None = None,
+        remaining: float = 0.0,
+        age: float | None = None,
+        metadata: str = "",
+        waiters: tuple[str, ...] = (),
+        why: str = "",
+    ) -> None:
+        self.name = name
+        self.owner = owner
+        self.token = token
+        self.remaining = remaining
+        self.age = age
+        self.metadata = metadata
+        self.waiters = waiters
+        self.why = why
+
+    @property
+    def held(self) -> bool:
+        return self.owner is not None
+
+
+class Look:
+    """One read of one resource at all stores."""
+
+    __slots__ = ("failures", "items", "reached", "resource", "silent")
+
+    def __init__(self, hub: "Hub", resource: str) -> None:
+        self.resource = resource
+        self.failures: dict[int, str] = {}
+        self.reached: set[int] = set()
+        self.items: dict[int, Item] = {}
+        self.silent = set(range(len(hub.stores)))
+        for base, store in enumerate(hub.stores):
+            hub.send(self, base, List() if store.kind in ("object", "queue") else Read(), None)
+
+    def replied(self, base: int, tag: "Any", reply: "Any") -> None:
+        self.silent.discard(base)
+        if isinstance(reply, Versioned):
+            self.items[base] = reply.item.settled(reply.now).counted_from(reply.now)
+        elif isinstance(reply, Listing):
+            self.items[base] = _as_item(reply.rows)
+
+    def lost_touch(self, base: int, tag: "Any") -> None:
+        self.silent.discard(base)
+
+    def holder(self, enough: int) -> Holder | None:
+        """Whom enough stores name, so that at least one of them can be trusted."""
+        holders = [item.holder for item in self.items.values() if item.holder is not None]
+        claims = [holder.claim for holder in holders]
+        best = max(holders, key=lambda holder: claims.count(holder.claim), default=None)
+        return best if best is not None and claims.count(best.claim) >= enough else None
+
+    def info(self, hub: "Hub", enough: int) -> LockInfo:
+        waiters = self._waiters(enough)
+        holder = self.holder(enough)
+        if holder is None:
+            tokens = sorted((item.token for item in self.items.values()), reverse=True)
+            return LockInfo(self.resource, token=tokens[enough - 1] if len(tokens) >= enough else None, waiters=waiters)
+        note = hub.entries.note(self.resource, holder.entry)
+        age = None if note.made is None else max((hub.wall_clock() - note.made) / 1e6, 0.0)
+        owner = client_of(str(holder.claim.owner)) or "somebody"
+        return LockInfo(
+            self.resource, owner, holder.token, max(float(holder.until), 0.0), age, note.metadata, waiters, note.why
+        )
+
+    def _waiters(self, enough: int) -> tuple[str, ...]:
+        ranks: dict[Any, tuple[int, Any]] = {}
+        counts: dict[Any, int] = {}
+        for item in self.items.values():
+            for waiter in item.waiters:
+                ranks[waiter.claim.owner] = waiter.rank
+                counts[waiter.claim.owner] = counts.get(waiter.claim.owner, 0) + 1
+        known = [owner for owner, count in counts.items() if count >= enough]
+        return tuple(client_of(str(owner)) for owner in sorted(known, key=lambda owner: ranks[owner]))
+
+
+def _as_item(rows: "tuple[Row, ...]", t_max: float = 60.0) -> Item:
+    """What a listing says, in the words of the other stores."""
+    live = [row for row in rows if not row.is_token and row.is_live(t_max)]
+    held = [row for row in live if row.named.kind is not Kind.WAITING]
+    tokens = [row.named.token or 0 for row in rows if row.is_token]
+    token = max(tokens, default=0)
+    holder = None
+    if held:
+        last = max(held, key=lambda row: row.remaining(t_max))
+        named = last.named
+        holder = Holder(named.claim, last.remaining(t_max), named.ticket, token or None, named.entry)
+    waiters = [
+        Waiter(row.named.claim, row.remaining(t_max), row.named.ticket or 0, row.named.entry)
+        for row in live
+        if row.named.kind is Kind.WAITING
+    ]
+    return Item(token, holder, tuple(sorted(waiters, key=lambda waiter: waiter.rank)))

@@ -1,0 +1,96 @@
+"""The user's keyring, in a file that only the user can read."""
+
+import os
+
+from trinco.core.errors import DamagedData, KeysMissing
+from trinco.leases.keys import KEY_BYTES, Ed25519Key, Keyring, MacKey, dump, load
+from trinco.locks.folders import config_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trinco.leases.keys import SigningKey
+
+NAME = "keys.json"
+PUBLIC = bytes(KEY_BYTES)
+"""The key of a quorum without authentication: everybody knows it, so it says nothing about who wrote an entry."""
+
+
+def keyring_path(path: str | None = None) -> str:
+    return path or os.environ.get("TRINCO_KEYS") or os.path.join(config_folder(), NAME)
+
+
+def read_keyring(path: str) -> Keyring:
+    """What the file holds; an empty keyring where there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise KeysMissing(f"{path} can be read by others; a keyring is for its owner alone: chmod 600 {path}")
+            text = file.read()
+    except FileNotFoundError:
+        return Keyring()
+    except (OSError, UnicodeDecodeError) as error:
+        raise KeysMissing(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        return load(text)
+    except DamagedData as error:
+        raise DamagedData(f"{path}: {error}") from None
+
+
+def write_keyring(keyring: Keyring, path: str, *, new: bool = False) -> None:
+    """Replace the file at once or not at all. ``new``: only if nobody has made one meanwhile."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    draft = f"{path}.{os.getpid()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(dump(keyring))
+            file.flush()
+            os.fsync(file.fileno())
+        if new:
+            os.link(draft, path)
+        else:
+            os.replace(draft, path)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+
+
+def new_key(kind: str) -> "SigningKey":
+    return (Ed25519Key if kind == "ed25519" else MacKey)(os.urandom(KEY_BYTES))
+
+
+def keyring_for(auth: str, path: str | None) -> Keyring:
+    """The keyring that a quorum signs with; the shared secret is made on first use, and said so."""
+    if auth == "none":
+        return Keyring(MacKey(PUBLIC))
+    place = keyring_path(path)
+    keyring = read_keyring(place)
+    if auth == "ed25519":
+        if not isinstance(keyring.own, Ed25519Key):
+            raise KeysMissing(f"{place} has no Ed25519 key of our own to sign with: trinco keys make")
+        return keyring
+    if keyring.own is None:
+        keyring = _first_secret(keyring, place)
+    if not isinstance(keyring.own, MacKey):
+        shared = next((key for key in keyring.trusted if isinstance(key, MacKey)), None)
+        if shared is None:
+            raise KeysMissing(f"{place} has no shared secret: trinco keys import, with the line of another host")
+        keyring = Keyring(shared, tuple(key for key in keyring.trusted if key is not shared))
+    return keyring
+
+
+def _first_secret(keyring: Keyring, path: str) -> Keyring:
+    import sys
+
+    made = Keyring(new_key("secret"), keyring.trusted)
+    try:
+        write_keyring(made, path, new=not os.path.exists(path))
+    except FileExistsError:
+        return read_keyring(path)  # another process was quicker: its secret is ours
+    except OSError as error:
+        raise KeysMissing(f"{path} cannot be written: {error.strerror}") from None
+    sys.stderr.write(
+        f"trinco: made a shared secret in {path}; the other hosts of this quorum need it too: "
+        f"'trinco keys export' here, 'trinco keys import' there\n"
+    )
+    return made

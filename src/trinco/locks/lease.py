@@ -1,0 +1,145 @@
+"""What a holder has in its hands.
+
+A lease is *believed*, never known: ``check`` says whether its time is still running by the clock of this host, and that
+is all that anybody can say. A process that was stopped right after ``check`` may act too late; therefore pass ``token``
+along with every effect, and let the resource refuse a smaller one (``trinco.guards``).
+"""
+
+from trinco.core.duration import in_words
+from trinco.core.errors import LeaseLost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import threading
+    from types import TracebackType
+    from typing import Any
+
+    from trinco.locks.claimant import Claimant
+    from trinco.locks.options import Options
+
+RENEWALS_PER_TERM = 3
+RETRIES_PER_TERM = 15
+
+
+class Lease:
+    """``token`` rises with every grant of this name, None where the stores cannot fence. ``slot``: which unit of a
+    semaphore. ``votes``: the stores that granted it."""
+
+    __slots__ = (
+        "_event",
+        "_service",
+        "claimant",
+        "ends",
+        "metadata",
+        "name",
+        "options",
+        "owner",
+        "reason",
+        "released",
+        "renew_at",
+        "slot",
+        "token",
+        "votes",
+    )
+
+    def __init__(self, service: "Any", name: str, claimant: "Claimant", options: "Options", slot: int | None) -> None:
+        self._service = service
+        self._event: threading.Event | None = None
+        self.name = name
+        self.slot = slot
+        self.claimant = claimant
+        self.options = options
+        self.owner = claimant.owner
+        self.token = claimant.granted
+        self.metadata = options.info
+        self.votes = tuple(
+            store.url for store, base in zip(claimant.hub.stores, claimant.bases, strict=True) if base.mine
+        )
+        self.reason: str | None = None
+        """Why it was lost, if it was."""
+        self.released = False
+        now = claimant.hub.clock()
+        self.ends = None if options.max_hold is None else now + options.max_hold
+        """When ``max_hold`` is over."""
+        self.renew_at = now + options.ttl / RENEWALS_PER_TERM
+
+    @property
+    def until(self) -> float:
+        """The end of what we believe, on this host's clock."""
+        until = self.claimant.until
+        if self.released or self.reason is not None or until is None:
+            return 0.0
+        return until.at if self.ends is None else min(until.at, self.ends)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which the lease may still be believed; 0 when it is over."""
+        return max(self.until - self.claimant.hub.clock(), 0.0)
+
+    @property
+    def valid(self) -> bool:
+        return self.until > self.claimant.hub.clock()
+
+    @property
+    def lost(self) -> "threading.Event":
+        """Set when the lease is lost, not when it is released."""
+        if self._event is None:
+            from threading import Event
+
+            self._event = Event()
+            if self.reason is not None:
+                self._event.set()
+        return self._event
+
+    def check(self) -> None:
+        """Raise ``LeaseLost`` unless the lease is still ours, by all we know. Call it right before every effect."""
+        if self.valid:
+            return
+        if self.released:
+            raise LeaseLost(f"the lock '{self.name}' was given back; it is not held any more", "released")
+        if self.reason is None:
+            self._service.lose(self, "expired")
+        raise LeaseLost(f"the lock '{self.name}' is not ours any more: {self.explanation()}", self.reason or "expired")
+
+    def renew(self) -> None:
+        """A new full term from now. ``StoreUnavailable`` while the old one still stands; ``LeaseLost`` otherwise."""
+        self.check()
+        self._service.renew(self)
+
+    def release(self) -> None:
+        """Give the lock back. Calling it again does nothing; after a loss there is nothing of ours to remove."""
+        self._service.release(self)
+
+    def explanation(self) -> str:
+        """Why it was lost, for people."""
+        return EXPLANATIONS.get(self.reason or "expired", self.reason or "").format(ttl=in_words(self.options.ttl))
+
+    def tell(self) -> None:
+        """Make a loss loud. Nothing is locked meanwhile: the callback may do as it likes."""
+        if self._event is not None:
+            self._event.set()
+        if self.options.on_lost is not None:
+            self.options.on_lost(self)
+
+    def __enter__(self) -> "Lease":
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        state = "released" if self.released else f"lost ({self.reason})" if self.reason else f"{self.remaining:.3g} s"
+        return f"<Lease {self.name!r} token={self.token} {state}>"
+
+
+EXPLANATIONS = {
+    "expired": "its term of {ttl} ended before it was renewed",
+    "stolen": "somebody else holds it, though our term was not over",
+    "revoked": "somebody broke the lock",
+    "unreachable": "too few stores could be reached to renew its term of {ttl}",
+    "overtime": "it was held for max_hold",
+    "forked": "it belongs to the process that took it, and this is a forked child",
+    "closed": "the lock service was closed",
+}

@@ -1,0 +1,90 @@
+"""How a lock is to be held: its ttl and what goes with it, checked once."""
+
+from trinco.core.duration import in_seconds
+from trinco.core.errors import UsageError
+from trinco.leases.terms import Policy, Terms
+from trinco.locks.entries import require_metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from typing import Any
+
+    from trinco.locks.hub import Hub
+
+SHORTEST_TTL = 1.0
+WAIT_FAR, WAIT_NEAR = 10.0, 3.0
+WIDEN = 0.005
+"""How long a quorum of stores may take before the others are asked as well."""
+
+
+class Options:
+    """What ``lock()`` and its relatives take, and the terms that follow from it on these stores."""
+
+    __slots__ = ("auto_renew", "info", "max_hold", "on_lost", "once", "reentrant", "ttl", "wait")
+
+    def __init__(
+        self,
+        hub: "Hub",
+        f: int,
+        *,
+        ttl: "float | timedelta" = 30.0,
+        auto_renew: bool = True,
+        max_hold: "float | timedelta | None" = None,
+        on_lost: "Callable[[Any], object] | None" = None,
+        metadata: str | None = None,
+        reentrant: bool = False,
+    ) -> None:
+        self.ttl = _ttl(in_seconds(ttl, "ttl"), hub.t_max)
+        self.auto_renew = auto_renew
+        self.max_hold = None if max_hold is None else _above_zero(in_seconds(max_hold, "max_hold"), "max_hold")
+        self.on_lost = on_lost
+        self.info = require_metadata(metadata)
+        self.reentrant = reentrant
+        self.once = _terms(hub, f, self.ttl, Policy.ONCE)
+        self.wait = _terms(hub, f, self.ttl, Policy.PRIORITY)
+
+
+def require_timeout(timeout: "float | timedelta | None") -> float | None:
+    """How long to wait; None and -1 stand for ever, as in ``threading``."""
+    if timeout is None:
+        return None
+    amount = in_seconds(timeout, "timeout")
+    if amount == -1:
+        return None
+    if amount < 0:
+        raise UsageError(f"a timeout is at least 0 seconds (None: for ever), not {amount:g}")
+    return amount
+
+
+def _ttl(ttl: float, t_max: float) -> float:
+    shortest = min(SHORTEST_TTL, t_max)
+    if not shortest <= ttl <= t_max:
+        raise UsageError(
+            f"a ttl is {shortest:g} to {t_max:g} seconds, not {ttl:g}: it is how long the lock outlives a crash, "
+            f"and a living holder renews it"
+        )
+    return ttl
+
+
+def _above_zero(amount: float, what: str) -> float:
+    if not amount > 0:
+        raise UsageError(f"{what} must be above 0 seconds, not {amount:g}")
+    return amount
+
+
+def _terms(hub: "Hub", f: int, ttl: float, policy: Policy) -> Terms:
+    n = len(hub.stores)
+    keepers = sum(algorithm.fences for algorithm in hub.algorithms)
+    quorum = (n + f + 2) // 2
+    return Terms(
+        n,
+        f,
+        ttl=ttl,
+        wait=WAIT_NEAR if all(store.local for store in hub.stores) else WAIT_FAR,
+        policy=policy,
+        fenced=keepers - f >= quorum,
+        t_max=hub.t_max,
+        widen=WIDEN if n > quorum else 0.0,
+    )

@@ -1,0 +1,297 @@
+"""A lock service: the stores, and everything that can be locked on them."""
+
+import os
+
+from trinco.core.duration import in_words
+from trinco.core.errors import AcquireTimeout, ConfigError, UsageError
+from trinco.leases.terms import Terms
+from trinco.locks.config import Service, find_service
+from trinco.locks.desk import Desk
+from trinco.locks.election import Election
+from trinco.locks.entries import PlainEntries, SealedEntries
+from trinco.locks.hub import Hub
+from trinco.locks.inspection import LockInfo, Look
+from trinco.locks.keeper import Keeper
+from trinco.locks.lock import Lock, Semaphore
+from trinco.locks.names import require_name, slot_name
+from trinco.locks.options import Options
+from trinco.stores.catalogue import open_store
+from trinco.stores.clock import boottime
+from trinco.stores.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any
+
+    from trinco.leases.keys import Keyring
+    from trinco.locks.aio.service import AsyncLockService
+    from trinco.locks.health import StoreHealth
+
+MAX_LIMIT = 1000
+
+
+class LockService:
+    """Made by ``trinco.connect``. May be shared by any number of threads; a forked child gets a service of its own
+    under the same name, and none of the leases."""
+
+    def __init__(
+        self,
+        stores: "Sequence[Store]",
+        f: int = 0,
+        *,
+        keyring: "Keyring | None" = None,
+        ttl: float | None = None,
+        client: str | None = None,
+        clock: "Callable[[], float]" = boottime,
+    ) -> None:
+        Terms(len(stores), f)  # judges the numbers
+        _judge_together(stores)
+        self.stores = tuple(stores)
+        self.f = f
+        self._keyring = keyring
+        self._ttl = ttl
+        self._client = client or _client()
+        self._clock = clock
+        self._aio: AsyncLockService | None = None
+        self.desk = self._new_desk()
+        _until_the_end(self)
+
+    def _new_desk(self) -> Desk:
+        desk = Desk(self.new_hub(), self.f)
+        desk.keeper = Keeper(desk)
+        return desk
+
+    def new_hub(self) -> Hub:
+        """Links of its own to the same stores."""
+        ids = tuple(store.url for store in self.stores)
+        entries = PlainEntries() if self._keyring is None else SealedEntries(self._keyring, ids, os.urandom)
+        return Hub(
+            self.stores, entries, client=self._client, address=os.urandom(10).hex(), chance=_chance, clock=self._clock
+        )
+
+    # What can be locked
+
+    def options(self, given: "dict[str, Any]") -> Options:
+        if self._ttl is not None:
+            given.setdefault("ttl", self._ttl)
+        return Options(self.desk.hub, self.f, **given)
+
+    def lock(self, name: str, **options: "Any") -> Lock:
+        """``ttl``: how long it outlives a crash of its holder (30 s). ``auto_renew``: in the background, at a third of
+        the ttl. ``max_hold``: no longer than this, however often it is renewed. ``on_lost``: called with the lease.
+        ``metadata``: up to 1 KiB of text for others to see. ``reentrant``: the same thread may acquire it again."""
+        return Lock(self, require_name(name), (name,), self.options(options))
+
+    def semaphore(self, name: str, limit: int, **options: "Any") -> Semaphore:
+        """``limit`` may hold it at once; options as for ``lock``."""
+        return Semaphore(self, name, slots(name, limit), self.options(options))
+
+    def election(self, name: str, **options: "Any") -> Election:
+        """One of those who run for it leads at a time; options as for ``lock``."""
+        return Election(self.lock(name, **options))
+
+    # Looking
+
+    def inspect(self, name: str) -> LockInfo:
+        """Who holds a lock, and who waits."""
+        return self.look(require_name(name)).info(self.desk.hub, self._enough)
+
+    def list(self, prefix: str = "") -> "Iterator[LockInfo]":
+        """Every lock that a store knows of, held or not."""
+        names: set[str] = set()
+        for store in self.stores:
+            link = store.connect(self.desk.hub.address)
+            try:
+                names.update(link.names(prefix))
+            finally:
+                link.close()
+        for name in sorted(names):
+            yield self.inspect(name)
+
+    def break_(self, name: str, *, token: int | None = None) -> bool:
+        """Take a lock away from whoever holds it, if that one has this token; whether there was anything to take. Its
+        holder learns of it at its next renewal: only a fenced resource is safe from it until then."""
+        look = self.look(require_name(name))
+        holder = look.holder(self._enough)
+        if holder is None or (token is not None and holder.token != token):
+            return False
+        self.desk.banish(name, holder.claim, self.options({}).once)
+        return True
+
+    def health(self) -> "Sequence[StoreHealth]":
+        """What each store is worth: reachable, how quick, and whether it was caught lying."""
+        from trinco.locks.health import examine
+
+        return [examine(store, trouble) for store, trouble in zip(self.stores, self.desk.hub.troubles, strict=True)]
+
+    @property
+    def _enough(self) -> int:
+        """So many stores that at least one of them does not lie."""
+        return self.f + 1
+
+    def look(self, resource: str) -> Look:
+        return self.desk.look(resource)
+
+    def is_held(self, resources: "tuple[str, ...]") -> bool:
+        return any(self.inspect(resource).held for resource in resources)
+
+    def timed_out(self, name: str, resources: "tuple[str, ...]", timeout: float | None) -> AcquireTimeout:
+        """The error that says who was in the way."""
+        from trinco.core.errors import TrincoError
+
+        try:
+            holders = [info for info in map(self.inspect, resources) if info.held]
+        except TrincoError:
+            holders = []
+        who = ", ".join(dict.fromkeys(str(info.owner) for info in holders))
+        held = f"; it is held by {who}" if who else ""
+        patience = "" if timeout is None else f" within {in_words(timeout)}"
+        return AcquireTimeout(f"the lock '{name}' could not be had{patience}{held}")
+
+    # The rest
+
+    @property
+    def aio(self) -> "AsyncLockService":
+        """The same for async code, on asyncio or trio."""
+        if self._aio is None:
+            from trinco.locks.aio.service import AsyncLockService
+
+            self._aio = AsyncLockService(self)
+        return self._aio
+
+    def close(self) -> None:
+        """Release everything that is held, and hang up. Idempotent."""
+        self.desk.close()
+
+    def __enter__(self) -> "LockService":
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        self.close()
+
+    def after_fork(self) -> None:
+        """In the child: the parent's leases, links and threads are the parent's."""
+        old, self.desk = self.desk, self._new_desk()
+        self._aio = None
+        for lease in old.leases.values():
+            lease.reason = "forked"
+        old.leases = {}
+        old.hub.forget()
+        old.is_closed = True
+        old.waiting.reset()
+
+    def __repr__(self) -> str:
+        return f"<LockService {', '.join(store.url for store in self.stores)} f={self.f}>"
+
+
+def connect(
+    target: "str | dict[str, Any] | None" = None,
+    *,
+    stores: "Sequence[str | Store] | None" = None,
+    f: int | None = None,
+    config: str | None = None,
+    keyring: "Keyring | None" = None,
+    client: str | None = None,
+) -> LockService:
+    """A lock service on a store's URL, on a named service (``"@backups"``), on a quorum (``"quorum:?f=1"`` with its
+    ``stores``), or, without any of these, on what the configuration says. Nothing is contacted yet."""
+    service = _described(target, config)
+    if stores is not None:
+        named = service.stores if isinstance(target, str | dict) else ()
+        service = service.but(stores=(*named, *stores))
+    if f is not None:
+        service = service.but(f=f)
+    if not service.stores:
+        raise ConfigError("there is no store to lock on: give URLs, as in quorum:?f=1&store=URL&store=URL...")
+    opened = [open_store(store) if isinstance(store, str) else store for store in service.stores]
+    try:
+        Terms(len(opened), service.f)
+    except UsageError as error:
+        raise ConfigError(str(error)) from None
+    if keyring is None:
+        keyring = _keyring(service, len(opened))
+    return LockService(opened, service.f, keyring=keyring, ttl=service.ttl, client=client)
+
+
+def _described(target: "str | dict[str, Any] | None", config: str | None) -> Service:
+    if isinstance(target, dict):
+        from trinco.locks.config import from_table
+
+        return from_table(target, "the configuration", os.getcwd())
+    return find_service(target, config)
+
+
+def _keyring(service: Service, n: int) -> "Keyring | None":
+    auth = service.auth or ("none" if n == 1 else "secret")
+    if n == 1 and auth == "none":
+        return None
+    from trinco.locks.keyfile import keyring_for
+
+    return keyring_for(auth, service.keys)
+
+
+def slots(name: str, limit: int) -> tuple[str, ...]:
+    if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
+        raise UsageError(f"a semaphore has 1 to {MAX_LIMIT} units, not {limit!r}")
+    return tuple(slot_name(require_name(name), slot) for slot in range(limit))
+
+
+def _judge_together(stores: "Sequence[Store]") -> None:
+    """What may stand together in a quorum."""
+    urls = [store.url for store in stores]
+    twice = next((url for url in urls if urls.count(url) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"{twice} is listed twice: a store has one vote")
+    local = [store for store in stores if store.local]
+    if local and len(local) < len(stores):
+        raise ConfigError(
+            f"{local[0].url} is of this host only, and other hosts vote too: they would each count a file of their "
+            f"own. Use stores that all hosts share, or only stores of this host"
+        )
+    domains = [store.domain for store in stores]
+    shared = next((domain for domain in domains if domains.count(domain) > 1 and not local), None)
+    if shared is not None:
+        import warnings
+
+        warnings.warn(
+            f"several stores of this quorum are on {shared}: what befalls one befalls the others, so they count as "
+            f"one fault",
+            stacklevel=4,
+        )
+
+
+def _client() -> str:
+    """Who we are, for people to read: user@host:pid."""
+    user = os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
+    host = os.uname().nodename if hasattr(os, "uname") else "host"
+    name = f"{user}@{host}:{os.getpid()}".replace("/", "-")
+    return "".join(character for character in name if character.isprintable())[:100]
+
+
+def _chance() -> float:
+    return int.from_bytes(os.urandom(4)) / 2**32
+
+
+def _until_the_end(service: LockService) -> None:
+    """Release at exit, and start anew in a forked child, as long as somebody still has the service."""
+    import atexit
+    from _weakref import ref
+
+    weak = ref(service)
+
+    def close() -> None:
+        alive = weak()
+        if alive is not None:
+            alive.close()
+
+    def fork() -> None:
+        alive = weak()
+        if alive is not None:
+            alive.after_fork()
+
+    atexit.register(close)
+    os.register_at_fork(after_in_child=fork)

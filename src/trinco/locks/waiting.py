@@ -1,0 +1,99 @@
+"""Waiting in threads: the blocking shell around a hub.
+
+Any number of threads share a hub. Whoever has to wait first sleeps on the poller, for all; the others sleep on a latch
+of their own, and whoever takes something in for them opens it. When the one at the poller is done, it wakes another to
+take its place. No thread is started for that, and a thread that is alone never switches to another.
+"""
+
+from _thread import allocate_lock
+
+from trinco.locks.hub import NEVER, Hub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Callable
+
+    from trinco.locks.claimant import Claimant
+
+LONGEST_SLEEP = 1.0
+"""Somebody else's timers may have become earlier meanwhile."""
+
+
+class Waiting:
+    """``mutex`` is held around everything that touches the hub, except sleep."""
+
+    __slots__ = ("_at_poller", "_sleepers", "hub", "mutex")
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.mutex = allocate_lock()
+        self._at_poller = False
+        self._sleepers: list[LockType] = []
+
+    def reset(self) -> None:
+        """After a fork: whoever held the mutex is in the other process."""
+        self.mutex = allocate_lock()
+        self._at_poller = False
+        self._sleepers = []
+
+    def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: "Claimant") -> bool:
+        """Sleep until something is done, or it is too late: then False. Called with the mutex held; ``claimants`` are
+        those whose news matter."""
+        hub = self.hub
+        try:
+            while True:
+                hub.pump()
+                if done():
+                    return True
+                now = hub.clock()
+                if now >= deadline:
+                    return False
+                nap = min(deadline - now, hub.next_due() - now, LONGEST_SLEEP)
+                if self._at_poller:
+                    self._sleep(nap, claimants)
+                else:
+                    self._poll(nap)
+        finally:
+            if self._sleepers and not self._at_poller:
+                self._sleepers.pop(0).release()  # somebody must take our place
+
+    def _poll(self, nap: float) -> None:
+        hub = self.hub
+        hub.start_polling()
+        self._at_poller = True
+        self.mutex.release()
+        try:
+            events = hub.poller.poll(_as_timeout(hub.poller, nap))
+        finally:
+            self.mutex.acquire()
+            self._at_poller = False
+        hub.ready(events)
+
+    def _sleep(self, nap: float, claimants: "tuple[Claimant, ...]") -> None:
+        latch = allocate_lock()
+        latch.acquire()
+        self._sleepers.append(latch)
+
+        def wake() -> None:
+            if latch in self._sleepers:
+                self._sleepers.remove(latch)
+                latch.release()
+
+        for claimant in claimants:
+            claimant.waker = wake
+        self.mutex.release()
+        try:
+            latch.acquire(timeout=max(nap, 0))
+        finally:
+            self.mutex.acquire()
+            if latch in self._sleepers:
+                self._sleepers.remove(latch)
+            for claimant in claimants:
+                claimant.waker = None
+
+
+def _as_timeout(poller: object, seconds: float) -> float:
+    """``epoll`` counts in seconds and ``poll`` in milliseconds; both sleep no less than asked."""
+    nap = max(seconds, 0.0)
+    return nap if type(poller).__name__ == "epoll" else nap * 1000
