@@ -233,6 +233,10 @@ class Hub:
         except OSError:  # the hub was closed meanwhile
             return
 
+    def ring(self) -> None:
+        """Wake whoever sleeps at the poller."""
+        os.write(self._ringer(), b"!")
+
     def _ringer(self) -> int:
         """Where a thread rings to say that it is done."""
         self.start_polling()

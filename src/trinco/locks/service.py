@@ -3,7 +3,7 @@
 import os
 
 from trinco.core.duration import in_words
-from trinco.core.errors import AcquireTimeout, ConfigError, UsageError
+from trinco.core.errors import AcquireTimeout, ConfigError, StoreUnavailable, TrincoError, UsageError
 from trinco.leases.terms import Terms
 from trinco.locks.config import Service, find_service
 from trinco.locks.desk import Desk
@@ -96,25 +96,35 @@ class LockService:
 
     def inspect(self, name: str) -> LockInfo:
         """Who holds a lock, and who waits."""
-        return self.look(require_name(name)).info(self.desk.hub, self._enough)
+        return self.look(require_name(name)).info(self.desk.hub, self.enough)
 
     def list(self, prefix: str = "") -> "Iterator[LockInfo]":
         """Every lock that a store knows of, held or not."""
-        names: set[str] = set()
-        for store in self.stores:
-            link = store.connect(self.desk.hub.address)
-            try:
-                names.update(link.names(prefix))
-            finally:
-                link.close()
-        for name in sorted(names):
+        for name in self.names(prefix):
             yield self.inspect(name)
+
+    def names(self, prefix: str = "") -> "Sequence[str]":
+        """What locks there are. A store that cannot be asked is left out, as long as a quorum can."""
+        names: set[str] = set()
+        failures: dict[int, str] = {}
+        for base, store in enumerate(self.stores):
+            try:
+                link = store.connect(self.desk.hub.address)
+                try:
+                    names.update(link.names(prefix))
+                finally:
+                    link.close()
+            except StoreUnavailable as error:
+                failures[base] = str(error)
+        if len(self.stores) - len(failures) < self.desk.quorum:
+            raise self.desk.unavailable(failures)
+        return sorted(names)
 
     def break_(self, name: str, *, token: int | None = None) -> bool:
         """Take a lock away from whoever holds it, if that one has this token; whether there was anything to take. Its
         holder learns of it at its next renewal: only a fenced resource is safe from it until then."""
         look = self.look(require_name(name))
-        holder = look.holder(self._enough)
+        holder = look.holder(self.enough)
         if holder is None or (token is not None and holder.token != token):
             return False
         self.desk.banish(name, holder.claim, self.options({}).once)
@@ -127,7 +137,7 @@ class LockService:
         return [examine(store, trouble) for store, trouble in zip(self.stores, self.desk.hub.troubles, strict=True)]
 
     @property
-    def _enough(self) -> int:
+    def enough(self) -> int:
         """So many stores that at least one of them does not lie."""
         return self.f + 1
 
@@ -139,16 +149,11 @@ class LockService:
 
     def timed_out(self, name: str, resources: "tuple[str, ...]", timeout: float | None) -> AcquireTimeout:
         """The error that says who was in the way."""
-        from trinco.core.errors import TrincoError
-
         try:
             holders = [info for info in map(self.inspect, resources) if info.held]
         except TrincoError:
             holders = []
-        who = ", ".join(dict.fromkeys(str(info.owner) for info in holders))
-        held = f"; it is held by {who}" if who else ""
-        patience = "" if timeout is None else f" within {in_words(timeout)}"
-        return AcquireTimeout(f"the lock '{name}' could not be had{patience}{held}")
+        return acquire_timeout(name, holders, timeout)
 
     # The rest
 
@@ -234,6 +239,13 @@ def _keyring(service: Service, n: int) -> "Keyring | None":
     return keyring_for(auth, service.keys)
 
 
+def acquire_timeout(name: str, holders: "Sequence[LockInfo]", timeout: float | None) -> AcquireTimeout:
+    who = ", ".join(dict.fromkeys(str(info.owner) for info in holders))
+    held = f"; it is held by {who}" if who else ""
+    patience = "" if timeout is None else f" within {in_words(timeout)}"
+    return AcquireTimeout(f"the lock '{name}' could not be had{patience}{held}")
+
+
 def slots(name: str, limit: int) -> tuple[str, ...]:
     if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
         raise UsageError(f"a semaphore has 1 to {MAX_LIMIT} units, not {limit!r}")
@@ -266,10 +278,19 @@ def _judge_together(stores: "Sequence[Store]") -> None:
 
 def _client() -> str:
     """Who we are, for people to read: user@host:pid."""
-    user = os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
+    user = os.environ.get("LOGNAME") or os.environ.get("USER") or _user()
     host = os.uname().nodename if hasattr(os, "uname") else "host"
     name = f"{user}@{host}:{os.getpid()}".replace("/", "-")
     return "".join(character for character in name if character.isprintable())[:100]
+
+
+def _user() -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):
+        return str(os.getuid())
 
 
 def _chance() -> float:

@@ -37,6 +37,14 @@ class Waiting:
         self._at_poller = False
         self._sleepers = []
 
+    def wake_all(self) -> None:
+        """Have everybody look again: time may have passed by another clock than the system's. The mutex is held."""
+        for latch in self._sleepers:
+            latch.release()
+        self._sleepers = []
+        if self._at_poller:
+            self.hub.ring()
+
     def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: "Claimant") -> bool:
         """Sleep until something is done, or it is too late: then False. Called with the mutex held; ``claimants`` are
         those whose news matter."""

@@ -1,0 +1,215 @@
+"""Where tasks obtain leases, renew them and give them back. The twin of ``locks.desk``."""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.lowlevel import cancel_shielded_checkpoint
+
+from trinco.locks.aio.background import start_in_background
+from trinco.locks.aio.lease import AsyncLease
+from trinco.locks.aio.waiting import AsyncWaiting
+from trinco.locks.books import (
+    FAREWELL,
+    FIRST_CONTACT,
+    LOOK_PATIENCE,
+    WITHDRAWAL,
+    Books,
+    is_renewing,
+    is_settled,
+    unrenewed,
+    wants_renewal,
+)
+from trinco.locks.claimant import Claimant
+from trinco.locks.hub import NEVER, Hub
+from trinco.locks.inspection import Look
+from trinco.locks.lease import Lease
+from trinco.locks.options import Options
+
+if TYPE_CHECKING:
+    from trinco.leases.claim import Claim
+    from trinco.leases.terms import Terms
+
+
+class AsyncDesk(Books):
+    """All of it belongs to one event loop."""
+
+    def __init__(self, hub: Hub, f: int) -> None:
+        super().__init__(hub, f)
+        self.waiting = AsyncWaiting(hub)
+        self._nudge: anyio.Event | None = None
+        self._wakes_at = 0.0
+
+    async def obtain(
+        self, name: str, resources: tuple[str, ...], options: Options, timeout: float | None
+    ) -> AsyncLease | None:
+        """A lease on the first of these resources that can be had within ``timeout``; cancelled, it leaves nothing."""
+        deadline = NEVER if timeout is None else self.hub.clock() + timeout
+        await self._contact(deadline)
+        lease = None
+        if timeout == 0 or len(resources) > 1:
+            lease = await self._try_each(name, resources, options)
+        if lease is None and timeout != 0:
+            lease = await self._compete(name, resources, 0, options, deadline, once=False)
+        if lease is not None:
+            self.leases[id(lease)] = lease
+            self._notice(min(lease.renew_at, lease.until))
+        return lease
+
+    async def _contact(self, deadline: float) -> None:
+        if self.lacks_links():
+            await self.waiting.until(self.has_first_contact, min(deadline, self.hub.clock() + FIRST_CONTACT))
+        self.require_links()
+
+    async def _try_each(self, name: str, resources: tuple[str, ...], options: Options) -> AsyncLease | None:
+        first = int(self.hub.chance() * len(resources))
+        for each in range(len(resources)):
+            slot = (first + each) % len(resources)
+            lease = await self._compete(name, resources[slot : slot + 1], slot, options, NEVER, once=True)
+            if lease is not None:
+                return lease
+        return None
+
+    async def _compete(
+        self, name: str, resources: tuple[str, ...], first: int, options: Options, deadline: float, *, once: bool
+    ) -> AsyncLease | None:
+        claimants = self.compete(resources, options, once=once)
+        try:
+            await self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
+        except BaseException:
+            for claimant in claimants:
+                claimant.leaves()
+            await self._withdraw(claimants)
+            raise
+        winner = self.winner(claimants)
+        if winner is None:
+            self.explain_failure(claimants)
+        if not once or winner is None:
+            self._notice(self.hub.next_due())  # somebody has to hear that the others are gone
+        if winner is None:
+            return None
+        slot = None if winner.resource == name else first + claimants.index(winner)
+        return AsyncLease(self, name, winner, options, slot)
+
+    async def _withdraw(self, claimants: list[Claimant]) -> None:
+        """Being cancelled: what is under way must be undone, but not for ever."""
+        with anyio.CancelScope(shield=True):
+            await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
+        for claimant in claimants:
+            self.hub.retire(claimant)
+        self._notice(self.hub.next_due())
+
+    async def renew(self, lease: Lease) -> None:
+        self.start_renewal(lease)
+        patience = min(lease.until, self.hub.clock() + FIRST_CONTACT)
+        await self.waiting.until(lambda: not is_renewing(lease), patience, lease.claimant)
+        renewed = self.judge_renewal(lease)
+        lease.check()
+        if not renewed:
+            raise unrenewed(lease)
+
+    def lose(self, lease: Lease, reason: str) -> None:
+        if self.mark_lost(lease, reason):
+            lease.tell()
+
+    async def release(self, lease: Lease) -> None:
+        """The words leave before the first wait, so nothing that happens meanwhile can keep them back."""
+        if not self.mark_released(lease):
+            return
+        claimant = lease.claimant
+        with anyio.CancelScope(shield=True):
+            if not self.are_gone([claimant]):
+                await self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
+            else:
+                await cancel_shielded_checkpoint()  # a loop of acquire and release must let others run
+        self._notice(self.hub.next_due())
+        if lease.reason is not None:
+            lease.tell()
+
+    async def look(self, resource: str) -> Look:
+        patience = self.hub.clock() + LOOK_PATIENCE
+        await self._contact(patience)
+        look = Look(self.hub, resource)
+        await self.waiting.until(lambda: not look.silent, patience)
+        return self.require_enough(look)
+
+    async def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
+        stranger = self.evict(resource, claim, terms)
+        await self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
+
+    async def close(self) -> None:
+        with anyio.CancelScope(shield=True):
+            for lease in list(self.leases.values()):
+                await self.release(lease)
+        if not self.is_closed:
+            self.is_closed = True
+            self.hub.close()
+        if self._nudge is not None:
+            self._nudge.set()
+
+    # Keeping: the twin of ``locks.keeper``, as a task
+
+    def _notice(self, due: float) -> None:
+        """Something is due at that time: see that the keeper is awake by then."""
+        if due == NEVER or self.is_closed:
+            return
+        if self._nudge is None:
+            self._nudge = anyio.Event()
+            self._wakes_at = 0.0
+            start_in_background(self._keep)
+        elif due < self._wakes_at:
+            self._wakes_at = 0.0
+            self._nudge.set()
+
+    async def _keep(self) -> None:
+        """Renew what is due, and see to releases that are not confirmed, until nothing is left to see to."""
+        try:
+            while not self.is_closed:
+                for lease in await self._round():
+                    lease.tell()
+                if self.is_closed:
+                    return
+                self._wakes_at = self.next_due()
+                self._nudge = anyio.Event()
+                if self._wakes_at == NEVER:
+                    return
+                with anyio.move_on_after(max(self._wakes_at - self.hub.clock(), 0)):
+                    await self._nudge.wait()
+        finally:
+            self._nudge = None
+
+    async def _round(self) -> list[Lease]:
+        now = self.hub.clock()
+        due = [lease for lease in self.leases.values() if wants_renewal(lease, now)]
+        for lease in due:
+            self.start_renewal(lease)
+        if due:
+            patience = min(now + lease.claimant.terms.patience for lease in due)
+            patience = min(patience, *(lease.until for lease in due))
+            await self.waiting.until(lambda: not any(map(is_renewing, due)), patience, *(each.claimant for each in due))
+            for lease in due:
+                self.judge_renewal(lease)
+        self.hub.pump()
+        return [lease for lease in due if lease.reason is not None] + self.overdue()
+
+    def call_back(self, on_lost: Callable[[Any], Any], lease: Lease) -> None:
+        """``on_lost`` may be a function or a coroutine function; what it raises must not end the renewals."""
+        try:
+            result = on_lost(lease)
+        except Exception:
+            logging.getLogger("trinco").exception("on_lost of the lock '%s' raised", lease.name)
+            return
+        if inspect.isawaitable(result):
+            start_in_background(_awaiting(result, lease.name))
+
+
+def _awaiting(result: Awaitable[Any], name: str) -> Callable[[], Awaitable[None]]:
+    async def wait() -> None:
+        try:
+            await result
+        except Exception:
+            logging.getLogger("trinco").exception("on_lost of the lock '%s' raised", name)
+
+    return wait

@@ -1,0 +1,57 @@
+"""What a task has in its hands while it holds a lock."""
+
+from types import TracebackType
+from typing import Any
+
+import anyio
+
+from trinco.locks.lease import Lease
+
+
+class AsyncLease(Lease):
+    """As ``Lease``; ``renew`` and ``release`` are awaited, and ``lost`` is an event to wait for. ``scope``: what is
+    cancelled when the lease is lost."""
+
+    __slots__ = ("_alarm", "scope")
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._alarm: anyio.Event | None = None
+        self.scope: anyio.CancelScope | None = None
+
+    @property
+    def lost(self) -> anyio.Event:  # type: ignore[override]
+        """Set when the lease is lost, not when it is released."""
+        if self._alarm is None:
+            self._alarm = anyio.Event()
+            if self.reason is not None:
+                self._alarm.set()
+        return self._alarm
+
+    async def renew(self) -> None:  # type: ignore[override]
+        """A new full term from now. ``StoreUnavailable`` while the old one still stands; ``LeaseLost`` otherwise."""
+        self.check()
+        await self._service.renew(self)
+
+    async def release(self) -> None:  # type: ignore[override]
+        """Give the lock back, also while being cancelled. Calling it again does nothing."""
+        await self._service.release(self)
+
+    def tell(self) -> None:
+        if self._alarm is not None:
+            self._alarm.set()
+        if self.scope is not None:
+            self.scope.cancel()
+        if self.options.on_lost is not None:
+            self._service.call_back(self.options.on_lost, self)
+
+    def __enter__(self) -> Lease:
+        raise TypeError("this lease is held by a task: use 'async with'")
+
+    async def __aenter__(self) -> "AsyncLease":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.release()

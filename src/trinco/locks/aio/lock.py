@@ -1,0 +1,133 @@
+"""A lock for tasks."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import anyio
+
+from trinco.core.errors import NotHeld, UsageError
+from trinco.locks.aio.lease import AsyncLease
+from trinco.locks.books import loss
+from trinco.locks.inspection import LockInfo
+from trinco.locks.options import Options, require_timeout
+
+if TYPE_CHECKING:
+    from trinco.locks.aio.service import AsyncLockService
+
+
+class AsyncLock:
+    """As ``Lock``: ``async with locks.aio.lock("nightly").hold() as lease``. Losing the lease cancels the body."""
+
+    def __init__(self, service: "AsyncLockService", name: str, resources: tuple[str, ...], options: Options) -> None:
+        self._service = service
+        self._resources = resources
+        self._options = options
+        self.name = name
+        self.lease: AsyncLease | None = None
+        if options.reentrant:
+            raise UsageError("a lock for tasks cannot be re-entered: hold() it once and pass the lease on")
+
+    def hold(self, timeout: float | timedelta | None = None) -> "AsyncHold":
+        """For an ``async with`` block: waits for the lock, gives it back at the end, and cancels the body if the lease
+        is lost; then ``LeaseLost`` is raised."""
+        return AsyncHold(self, require_timeout(timeout))
+
+    async def try_acquire(self) -> AsyncLease | None:
+        """The lease if it can be had at once, else None. Nothing is cancelled when it is lost: see ``lost``."""
+        return await self._service.desk.obtain(self.name, self._resources, self._options, 0)
+
+    async def acquire(self, blocking: bool = True, timeout: float | timedelta = -1) -> bool:
+        patience = require_timeout(timeout)
+        if not blocking:
+            if patience is not None:
+                raise UsageError("acquire(blocking=False) does not wait: it takes no timeout")
+            patience = 0
+        lease = await self._service.desk.obtain(self.name, self._resources, self._options, patience)
+        if lease is None:
+            return False
+        self.lease = lease
+        return True
+
+    async def release(self) -> None:
+        lease, self.lease = self.lease, None
+        if lease is None:
+            raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
+        await lease.release()
+
+    async def locked(self) -> bool:
+        """Whether anybody holds it (all units of a semaphore), here or elsewhere."""
+        for resource in self._resources:
+            if not (await self._service.inspect(resource)).held:
+                return False
+        return True
+
+    async def inspect(self) -> LockInfo:
+        return await self._service.inspect(self.name)
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return self._service.desk.hub.clock
+
+    async def obtain(self, timeout: float | None) -> AsyncLease:
+        lease = await self._service.desk.obtain(self.name, self._resources, self._options, timeout)
+        if lease is None:
+            raise await self._service.timed_out(self.name, self._resources, timeout)
+        return lease
+
+    async def __aenter__(self) -> AsyncLease:
+        await self.acquire()
+        assert self.lease is not None
+        return self.lease
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.lease is not None:
+            await self.release()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+class AsyncSemaphore(AsyncLock):
+    """As ``Semaphore``, for tasks."""
+
+    @property
+    def limit(self) -> int:
+        return len(self._resources)
+
+
+class AsyncHold:
+    """One stay inside a lock. The body runs in a cancel scope that ends with the lease."""
+
+    __slots__ = ("_lease", "_lock", "_scope", "_timeout")
+
+    def __init__(self, lock: AsyncLock, timeout: float | None) -> None:
+        self._lock = lock
+        self._timeout = timeout
+        self._lease: AsyncLease | None = None
+        self._scope: anyio.CancelScope | None = None
+
+    async def __aenter__(self) -> AsyncLease:
+        lease = await self._lock.obtain(self._timeout)
+        self._lease = lease
+        self._scope = lease.scope = anyio.CancelScope()
+        self._scope.__enter__()
+        if lease.reason is not None:
+            self._scope.cancel()
+        return lease
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        lease, scope = self._lease, self._scope
+        assert lease is not None
+        assert scope is not None
+        lease.scope = None
+        swallowed = bool(scope.__exit__(kind, error, trace))
+        await lease.release()
+        if lease.reason is not None and (error is None or swallowed):
+            raise loss(lease)
+        return swallowed

@@ -1,0 +1,71 @@
+"""Waiting in tasks: the async shell around a hub. The twin of ``locks.waiting``, by the same rule: whoever waits first
+waits for the stores, the others wait for whoever takes something in for them.
+
+The poller is a descriptor of its own, readable when any link is, so one wait covers all stores. No task is started for
+that, and a task that is cancelled leaves its place to another.
+"""
+
+import anyio
+
+from trinco.locks.claimant import Claimant
+from trinco.locks.hub import NEVER, Hub
+from trinco.locks.waiting import LONGEST_SLEEP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class AsyncWaiting:
+    __slots__ = ("_at_poller", "_sleepers", "hub")
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self._at_poller = False
+        self._sleepers: list[anyio.Event] = []
+
+    async def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: Claimant) -> bool:
+        """Sleep until something is done, or it is too late: then False."""
+        hub = self.hub
+        try:
+            while True:
+                hub.pump()
+                if done():
+                    return True
+                now = hub.clock()
+                if now >= deadline:
+                    return False
+                nap = min(deadline - now, hub.next_due() - now, LONGEST_SLEEP)
+                if self._at_poller:
+                    await self._sleep(nap, claimants)
+                else:
+                    await self._poll(nap)
+        finally:
+            if self._sleepers and not self._at_poller:
+                self._sleepers.pop(0).set()  # somebody must take our place
+
+    async def _poll(self, nap: float) -> None:
+        hub = self.hub
+        hub.start_polling()
+        self._at_poller = True
+        try:
+            with anyio.move_on_after(max(nap, 0)):
+                await anyio.wait_readable(hub.poller.fileno())
+        finally:
+            self._at_poller = False
+        if hub.poller is not None:  # the service may have been closed meanwhile
+            hub.ready(hub.poller.poll(0))
+
+    async def _sleep(self, nap: float, claimants: tuple[Claimant, ...]) -> None:
+        event = anyio.Event()
+        self._sleepers.append(event)
+        for claimant in claimants:
+            claimant.waker = event.set
+        try:
+            with anyio.move_on_after(max(nap, 0)):
+                await event.wait()
+        finally:
+            if event in self._sleepers:
+                self._sleepers.remove(event)
+            for claimant in claimants:
+                claimant.waker = None
