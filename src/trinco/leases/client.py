@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 GIVE_UP, RETRY, POLL, WIDEN = "attempt", "retry", "poll", "widen"
 BACKOFF_STEPS = 1000
+STALE = 2_000
+"""Microseconds: the bases that a release frees give their hints within that time, and one guess serves them all."""
 FAR_AHEAD = 3_600_000_000
 """An hour in microseconds: a fresh item starts at its store's clock, and clocks that are further apart are not used."""
 
@@ -143,6 +145,7 @@ class LeaseClient(Chains):
         """A base says that something changed there. It may lie: so nothing is believed, and only that base is asked."""
         base = self.bases[position]
         if self.stage is Stage.ASKING and self.ticket is not None and not base.chain and not base.poisoned:
+            self._guess_anew(ctx)
             self._ask(ctx, position)
 
     def _lost_touch(self, ctx: "Any", position: int, operation: Operation) -> None:
@@ -353,15 +356,26 @@ class LeaseClient(Chains):
             return
         behind = [base for base in granted if base.token != self.guess]
         largest = max((base.seen for base in behind), default=0)
-        if sum(not base.seen for base in behind) > self.terms.f:
+        if sum(base.token is None and not base.seen for base in behind) > self.terms.f:
             largest = max(largest, self.guess + FAR_AHEAD)  # one of them is correct, and its clock is ahead of ours
         self.guess = max(self.guess, largest + 1)
+        self._commit_where_granted(ctx)
+
+    def _commit_where_granted(self, ctx: "Any") -> None:
         for position, base in enumerate(self.bases):
-            lacks_it = base in granted and base.token != self.guess
-            if lacks_it and not base.chain:
+            is_granted = base.grade is not None and base.grade.is_grant
+            if is_granted and base.token != self.guess and not base.chain:
                 claim = self.claim
                 commit = Commit(claim, self.guess, self.signed(ctx, claim))
                 self._submit(ctx, position, commit, None)
+
+    def _guess_anew(self, ctx: "Any") -> None:
+        """Whoever held while we waited has a larger token than we guessed then. A better guess saves the commit round;
+        where the old one was committed, the new one must be, too."""
+        if type(self.guess) is not int or ctx.wall_clock() - self.guess < STALE:
+            return
+        self.guess = ctx.wall_clock()
+        self._commit_where_granted(ctx)
 
     # Waiting
 

@@ -109,7 +109,8 @@ class Item(Value):
         """The item afterwards, the answer, and whom to wake."""
         item = self.settled(now)
         if isinstance(operation, Request):
-            return (*item.request(operation, now, limits), ())
+            item, answer = item.request(operation, now, limits)
+            return item, answer, item.who_must_yield(operation) if answer.grade is Grade.REFUSED else ()
         if isinstance(operation, Extend):
             return (*item.extend(operation, now, limits), ())
         if isinstance(operation, Commit):
@@ -124,6 +125,14 @@ class Item(Value):
     def first_in_line(self) -> tuple[Claim, ...]:
         """Whom it is worth to wake: the first who waits, if nobody holds."""
         return (self.waiters[0].claim,) if self.holder is None and self.waiters else ()
+
+    def who_must_yield(self, request: Request) -> tuple[Claim, ...]:
+        """The holder, if somebody with a smaller ticket has come: perhaps it does not hold the whole yet."""
+        holder = self.holder
+        if holder is None or holder.ticket is None or request.ticket is None or not request.wait:
+            return ()
+        owner, other = request.claim.owner, holder.claim.owner
+        return (holder.claim,) if owner != other and (request.ticket, owner) < (holder.ticket, other) else ()
 
     # Asking
 

@@ -73,6 +73,9 @@ class Claimant(LeaseClient):
 
     def access(self, ctx: "World", base: int, access: "Access") -> None:
         here = self.bases[base]
+        if self.ticket is not None and not self.hinting and self.stage is Stage.ASKING:
+            self.hinting = True  # before the store knows that we wait: it may wake us at once
+            self.hub.expect_hints(self)
         self.hub.send(self, base, access, (here.epoch, here.chain[0].operation.claim))
 
     def signed(self, ctx: "World", claim: "Claim") -> bytes:
@@ -127,13 +130,10 @@ class Claimant(LeaseClient):
         self._follow_up()
 
     def _follow_up(self) -> None:
-        if self.ticket is not None and not self.hinting:
-            self.hinting = True
-            self.hub.expect_hints(self)
-        if self.leaving:
-            self.hub.retire(self)
         if self.waker is not None:
             self.waker()
+        if self.leaving:
+            self.hub.retire(self)
 
     def fire(self, now: float) -> None:
         """Let the timers that are due go off."""

@@ -1,12 +1,12 @@
 """What stands beside a claim in a store: when it was made and the holder's own words, signed where keys are in use.
 
-One store that nobody has to distrust keeps a plain line, ``TICKET MICROSECONDS METADATA``; no crypto and no JSON is
+One store that nobody has to distrust keeps a plain line, ``TICKET TOKEN MICROSECONDS METADATA``: no crypto, no JSON is
 loaded for it. A quorum keeps sealed entries (see ``leases.entry``), since a liar must not make up tokens and tickets.
 """
 
 from trinco.core.errors import UsageError
 from trinco.core.value import Value
-from trinco.leases.operation import TICKET_LIMIT
+from trinco.leases.operation import TICKET_LIMIT, TOKEN_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,21 +56,25 @@ class PlainEntries:
     __slots__ = ()
 
     def write(self, claimant: "Claimant") -> bytes:
-        return f"{claimant.ticket or 0} {claimant.hub.wall_clock()} {claimant.info}".encode()
+        token = claimant.guess if isinstance(claimant.guess, int) else 0
+        return f"{claimant.ticket or 0} {token} {claimant.hub.wall_clock()} {claimant.info}".encode()
 
     def token_in(self, resource: str, evidence: "Any") -> int:
-        return 0
+        return min(_number(evidence, 1), TOKEN_LIMIT - 2)
 
     def ticket_in(self, resource: str, evidence: "Any") -> int:
-        ticket = evidence.partition(b" ")[0] if isinstance(evidence, bytes) else b""
-        return min(int(ticket), TICKET_LIMIT - 2) if ticket.isdigit() else 0
+        return min(_number(evidence, 0), TICKET_LIMIT - 2)
 
     def note(self, resource: str, entry: "Any") -> Note:
-        if not isinstance(entry, bytes):
+        words = entry.split(b" ", 3) if isinstance(entry, bytes) else []
+        if len(words) < 4:
             return UNREADABLE
-        _, _, rest = entry.partition(b" ")
-        made, _, metadata = rest.partition(b" ")
-        return Note(int(made) if made.isdigit() else None, metadata.decode(errors="replace"))
+        return Note(_number(entry, 2) or None, words[3].decode(errors="replace"))
+
+
+def _number(entry: "Any", place: int) -> int:
+    words = entry.split(b" ", 3) if isinstance(entry, bytes) else []
+    return int(words[place]) if place < len(words) and words[place].isdigit() and len(words[place]) < 20 else 0
 
 
 class SealedEntries:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 MAX_POOLED = 64
 RECONNECT_PAUSE = 1.0
 NEVER = float("inf")
+HINT = object()
 
 
 class Hub:
@@ -85,7 +86,7 @@ class Hub:
         self.poller: Any = None
         self._watched: dict[int, int] = {}
         self._outstanding: list[deque[tuple[Caller, Any]]] = [deque() for _ in stores]
-        self._inbox: deque[tuple[Caller, int, Any, Any]] = deque()
+        self._inbox: deque[tuple[Any, int, Any, Any]] = deque()
         self._pool: dict[str, list[Claimant]] = {}
         self._pooled = 0
         self._handles = 0
@@ -119,7 +120,6 @@ class Hub:
         if self.active.pop(claimant.owner, None) is None:
             return
         claimant.timers.clear()
-        claimant.waker = None
         if self._pooled < MAX_POOLED:
             self._pooled += 1
             self._pool.setdefault(claimant.resource, []).append(claimant)
@@ -155,14 +155,16 @@ class Hub:
             self.lose(base, str(error))
             return
         outstanding = self._outstanding[base]
+        hints = []
         for each in arrived:
             if isinstance(each, Hint):
-                waiter = self.active.get(each.owner)
-                if waiter is not None:
-                    waiter.hinted(waiter.world, base)
+                hints.append(self.active.get(each.owner))
             elif outstanding:
                 caller, tag = outstanding.popleft()
                 self._inbox.append((caller, base, tag, each))
+        for waiter in hints:
+            if waiter is not None:
+                self._inbox.append((waiter, base, HINT, None))  # a refusal that came with it may be older
 
     def pump(self) -> None:
         """Hand out what has come in, and what comes of that, until there is nothing left; then due timers."""
@@ -170,7 +172,10 @@ class Hub:
         while True:
             while inbox:
                 caller, base, tag, reply = inbox.popleft()
-                caller.replied(base, tag, self._judged(caller, base, reply))
+                if tag is HINT:
+                    caller.hinted(caller.world, base)
+                else:
+                    caller.replied(base, tag, self._judged(caller, base, reply))
             if self._newcomers:
                 self._welcome()
             now = self.clock()

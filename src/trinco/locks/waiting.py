@@ -98,7 +98,8 @@ class Waiting:
             if latch in self._sleepers:
                 self._sleepers.remove(latch)
             for claimant in claimants:
-                claimant.waker = None
+                if claimant.waker is wake:  # it may serve somebody else by now
+                    claimant.waker = None
 
 
 def _as_timeout(poller: object, seconds: float) -> float:

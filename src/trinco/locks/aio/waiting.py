@@ -59,8 +59,9 @@ class AsyncWaiting:
     async def _sleep(self, nap: float, claimants: tuple[Claimant, ...]) -> None:
         event = anyio.Event()
         self._sleepers.append(event)
+        wake = event.set
         for claimant in claimants:
-            claimant.waker = event.set
+            claimant.waker = wake
         try:
             with anyio.move_on_after(max(nap, 0)):
                 await event.wait()
@@ -68,4 +69,5 @@ class AsyncWaiting:
             if event in self._sleepers:
                 self._sleepers.remove(event)
             for claimant in claimants:
-                claimant.waker = None
+                if claimant.waker is wake:  # it may serve somebody else by now
+                    claimant.waker = None

@@ -1,0 +1,206 @@
+"""Fencing in a database: the largest token is a row, and the effect is in the same transaction.
+
+    with SQLGuard(connection).fenced("nightly", lease.token) as cursor:
+        cursor.execute("UPDATE accounts SET ...")
+
+The first statement is ``UPDATE .. SET fence = token WHERE resource = name AND fence <= token``. It takes the row's lock
+and keeps it until the transaction ends, so of two transactions the second compares with what the first has committed:
+
+    token 6:  UPDATE (lock) ── effect ── COMMIT
+    token 5:        UPDATE waits ............... sees 6: no row matches ── StaleToken, ROLLBACK
+
+What decides is how many rows that statement changed, never something that was read before: a ``SELECT`` may show an
+older snapshot, an ``UPDATE`` works on the newest row (READ COMMITTED) or fails (REPEATABLE READ, SERIALIZABLE). The row
+counts effects too, so that it changes also when the token does not: some drivers count only rows that changed.
+
+A resource's first row is inserted within a savepoint; who loses that race goes back to the savepoint and compares with
+the winner's row. Rows are never deleted.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+from trinco.core.errors import UsageError
+from trinco.guards.stale import StaleToken, require_token
+
+Connection: TypeAlias = Any
+"""Of any DB-API 2 driver; they share no type."""
+Cursor: TypeAlias = Any
+
+TABLE = "trinco_fence"
+IDLE = 0
+"""As PostgreSQL's drivers say that no transaction is open."""
+PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s", "numeric": ":{}", "named": ":value{}"}
+
+CREATE = (
+    "CREATE TABLE IF NOT EXISTS {table} "
+    "(resource VARCHAR(255) NOT NULL PRIMARY KEY, fence BIGINT NOT NULL, effects BIGINT NOT NULL)"
+)
+RAISE = "UPDATE {table} SET fence = {}, effects = effects + 1 WHERE resource = {} AND fence <= {}"
+INSERT = "INSERT INTO {table} (resource, fence, effects) VALUES ({}, {}, 1)"
+HIGHEST = "SELECT fence FROM {table} WHERE resource = {}"
+
+
+class SQLGuard:
+    """On one connection, used by one thread at a time. ``paramstyle`` is taken from the driver; say it where the
+    connection is a wrapper's."""
+
+    def __init__(self, connection: Connection, table: str = TABLE, paramstyle: str | None = None) -> None:
+        self._connection = connection
+        self._table = _require_identifier(table)
+        self._paramstyle = _require_paramstyle(paramstyle or _paramstyle_of(connection))
+
+    def create_table(self) -> None:
+        """Once, by whoever sets the database up. On MySQL choose a binary collation for ``resource`` afterwards, or
+        names that differ in capitals only share a row."""
+        with self._transaction() as cursor:
+            cursor.execute(CREATE.format(table=self._table))
+
+    @contextmanager
+    def fenced(self, resource: str, token: int) -> Iterator[Cursor]:
+        """A transaction that is this token's, or ``StaleToken`` before its first line. It is committed at the end of
+        the block and rolled back when the block fails, with all that the connection did before in that transaction."""
+        with self._transaction() as cursor:
+            self.check(cursor, resource, token)
+            yield cursor
+
+    def check(self, cursor: Cursor, resource: str, token: int) -> None:
+        """The same inside a transaction of your own: call it first, do the rest with the same connection, commit; roll
+        back when it raises."""
+        require_token(token)
+        tries = (self._raised, self._inserted, self._raised)
+        if not any(attempt(cursor, resource, token) for attempt in tries):
+            raise StaleToken(resource, token, self._read(cursor, resource))
+
+    def highest(self, resource: str) -> int | None:
+        """The largest token accepted so far, None for a resource that nobody has used."""
+        begun = _in_transaction(self._connection)
+        cursor = self._connection.cursor()
+        try:
+            return self._read(cursor, resource)
+        finally:
+            cursor.close()
+            if begun is False:
+                self._connection.rollback()
+
+    # Statements
+
+    def _raised(self, cursor: Cursor, resource: str, token: int) -> bool:
+        self._execute(cursor, RAISE, token, resource, token)
+        if _in_transaction(self._connection) is False:
+            raise UsageError(
+                f"this connection commits every statement by itself, so '{resource}' cannot be fenced: "
+                "turn its autocommit off, or begin a transaction"
+            )
+        return bool(cursor.rowcount == 1)
+
+    def _inserted(self, cursor: Cursor, resource: str, token: int) -> bool:
+        """Whether ours is the resource's first row."""
+        if self._read(cursor, resource) is not None:
+            return False
+        cursor.execute("SAVEPOINT trinco_first")
+        try:
+            self._execute(cursor, INSERT, resource, token)
+        except self._connection.IntegrityError:
+            cursor.execute("ROLLBACK TO SAVEPOINT trinco_first")
+            if self._read(cursor, resource) is None:
+                raise  # the winner's row is newer than this transaction's snapshot: only a new transaction can tell
+            return False
+        return True
+
+    def _read(self, cursor: Cursor, resource: str) -> int | None:
+        self._execute(cursor, HIGHEST, resource)
+        row = cursor.fetchone()
+        return None if row is None else int(row[0])
+
+    def _execute(self, cursor: Cursor, statement: str, *values: Any) -> None:
+        marks = [PLACEHOLDERS[self._paramstyle].format(number) for number in range(1, len(values) + 1)]
+        named = {f"value{number}": value for number, value in enumerate(values, 1)}
+        cursor.execute(statement.format(*marks, table=self._table), named if self._paramstyle == "named" else values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Cursor]:
+        cursor = self._connection.cursor()
+        try:
+            yield cursor
+            self._connection.commit()
+        except BaseException:
+            with suppress(Exception):  # a connection that is gone has rolled back; the first error is the one to tell
+                self._connection.rollback()
+            raise
+        finally:
+            with suppress(Exception):
+                cursor.close()
+
+
+class ConnectingSQLGuard:
+    """Marks for effects that are *not* in the database (see ``http``): a connection of its own for every block.
+
+    The mark is committed before the block begins, for if it were lost in a crash after the effect, an older token could
+    follow; then the row is locked again, and stays so until the block ends.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], table: str = TABLE, paramstyle: str | None = None) -> None:
+        """``connect`` makes a connection, which is closed after the block. In an ASGI application enter and leave run
+        in different threads: with sqlite3 pass ``check_same_thread=False``. And give the marks a SQLite file of their
+        own: it is locked as a whole for as long as a block lasts."""
+        self._connect = connect
+        self._table = table
+        self._paramstyle = paramstyle
+
+    @contextmanager
+    def fenced(self, resource: str, token: int) -> Iterator[None]:
+        connection = self._connect()
+        try:
+            guard = SQLGuard(connection, self._table, self._paramstyle)
+            with guard.fenced(resource, token):
+                pass
+            with guard.fenced(resource, token):
+                yield
+        finally:
+            connection.close()
+
+
+def require_changed(cursor: Cursor, resource: str, token: int) -> None:
+    """For tables of your own that have a ``fence`` column: ``UPDATE job SET .., fence = :token WHERE id = :id AND
+    fence <= :token``, and then this. The row may also be missing: that is told as a refusal, too."""
+    require_token(token)
+    if cursor.rowcount == 0:
+        raise StaleToken(resource, token, None)
+
+
+# Drivers
+
+
+def _in_transaction(connection: Connection) -> bool | None:
+    """As far as the driver says: sqlite3 and MySQL Connector; psycopg; PyMySQL and mysqlclient."""
+    within = getattr(connection, "in_transaction", None)
+    if within is not None:
+        return bool(within)
+    status = getattr(getattr(connection, "info", None), "transaction_status", None)
+    if status is not None:
+        return bool(status != IDLE)
+    autocommit = getattr(connection, "get_autocommit", None)
+    return None if autocommit is None or not autocommit() else False
+
+
+def _paramstyle_of(connection: Connection) -> str | None:
+    driver = sys.modules.get(type(connection).__module__.partition(".")[0])
+    return getattr(driver, "paramstyle", None)
+
+
+def _require_paramstyle(paramstyle: str | None) -> str:
+    if paramstyle not in PLACEHOLDERS:
+        raise UsageError(
+            f"the driver's paramstyle is {paramstyle}: say which one it is, paramstyle={' or '.join(PLACEHOLDERS)}"
+        )
+    return paramstyle
+
+
+def _require_identifier(table: str) -> str:
+    """It becomes part of the statements."""
+    if not all(part.isidentifier() and part.isascii() for part in table.split(".")):
+        raise UsageError(f"'{table}' is no table's name: letters, digits and _ only, with a schema and a dot if needed")
+    return table

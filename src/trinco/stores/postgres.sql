@@ -1,0 +1,471 @@
+-- The twin of leases/item.py in PostgreSQL: the same names, the same answers; tests feed both the same operations.
+--
+-- One row per lock, never deleted: what is left after a release keeps the token. The waiters are a column of that row,
+-- because under READ COMMITTED a statement that waited for a row lock sees the newest version of *that row* but of no
+-- other: a waiter in a table of its own could be missed, and its wake-up lost.
+--
+-- Times are microseconds of this server's clock, read after the row is locked.
+--
+-- A free lock that nobody waits for is taken and given back by single UPDATEs (postgres_calls.py), which do just what
+-- the functions here would; these do everything.
+--
+-- {schema} is filled in by postgres.py, which runs this file in one transaction, behind an advisory lock.
+
+DO $$ BEGIN
+    IF to_regnamespace({schema_text}) IS NULL THEN
+        CREATE SCHEMA {schema};
+    END IF;
+    IF to_regtype({schema_text} || '.waiter') IS NULL THEN
+        CREATE TYPE {schema}.waiter AS (
+            ticket bigint, owner text COLLATE "C", attempt bigint, until bigint, entry bytea, backend integer
+        );
+    END IF;
+    IF to_regtype({schema_text} || '.answer') IS NULL THEN
+        CREATE TYPE {schema}.answer AS (
+            grade text, token bigint, remaining bigint, smaller boolean, evidence bytea, ticket bytea, store_time bigint
+        );
+    END IF;
+END $$;
+
+-- Half of each page is left free, so that a new version of a row fits beside the old one and no index is touched.
+CREATE TABLE IF NOT EXISTS {schema}.lease (
+    name text COLLATE "C" PRIMARY KEY,
+    token bigint NOT NULL,
+    evidence bytea,
+    owner text COLLATE "C",     -- of the holder; null: nobody holds
+    attempt bigint,
+    until bigint,
+    ticket bigint,
+    held_token bigint,          -- committed for this very grant; null while it is tentative
+    entry bytea,
+    waiters {schema}.waiter[] NOT NULL DEFAULT '{}'
+) WITH (fillfactor = 50);
+
+-- One row: what this store is, and which run of the server it has last seen.
+CREATE TABLE IF NOT EXISTS {schema}.store (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    layout integer NOT NULL,
+    run bigint,                 -- when that run began; null before the first client
+    durable boolean,            -- whether it had fsync on all the time
+    t_max bigint NOT NULL DEFAULT 0,
+    closed_until bigint NOT NULL DEFAULT 0
+);
+
+CREATE OR REPLACE FUNCTION {schema}.microseconds(moment timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$ SELECT (date_part('epoch', moment) * 1000000)::bigint $$;
+
+-- A server that may have forgotten leases (it was restarted, and some run of it had fsync off) gives none out until the
+-- longest one that it can have forgotten is over. Answers for how many microseconds that is.
+CREATE OR REPLACE FUNCTION {schema}.entered(asked_t_max bigint, fresh boolean) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    known {schema}.store;
+    started CONSTANT bigint := {schema}.microseconds(pg_postmaster_start_time());
+    synced CONSTANT boolean := current_setting('fsync') = 'on';
+    store_time CONSTANT bigint := {schema}.microseconds(clock_timestamp());
+BEGIN
+    SELECT * INTO known FROM {schema}.store;
+    IF known.run = started AND known.durable <= synced AND known.t_max >= asked_t_max AND NOT fresh THEN
+        RETURN greatest(known.closed_until - store_time, 0);
+    END IF;
+    SELECT * INTO known FROM {schema}.store FOR UPDATE;
+    known.t_max := greatest(known.t_max, asked_t_max);
+    IF known.run = started THEN
+        known.durable := known.durable AND synced;
+    ELSIF synced AND coalesce(known.durable, true) THEN
+        known.durable := true;
+    ELSE
+        known.durable := synced;
+        known.closed_until := started + known.t_max;
+        UPDATE {schema}.lease SET token = store_time WHERE token < store_time;
+    END IF;
+    IF fresh THEN
+        known.closed_until := 0;
+    END IF;
+    UPDATE {schema}.store
+       SET run = started, durable = known.durable, t_max = known.t_max, closed_until = known.closed_until;
+    RETURN greatest(known.closed_until - store_time, 0);
+END $$;
+
+-- What the operations ask of an item, and what they change in it
+
+CREATE OR REPLACE FUNCTION {schema}.without_holder(item {schema}.lease) RETURNS {schema}.lease
+LANGUAGE plpgsql AS $$
+BEGIN
+    item.owner := NULL;
+    item.attempt := NULL;
+    item.until := NULL;
+    item.ticket := NULL;
+    item.held_token := NULL;
+    item.entry := NULL;
+    RETURN item;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.settled(item {schema}.lease, store_time bigint) RETURNS {schema}.lease
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF item.until <= store_time THEN
+        item := {schema}.without_holder(item);
+    END IF;
+    IF cardinality(item.waiters) > 0 THEN
+        item.waiters := ARRAY(
+            SELECT each FROM unnest(item.waiters) AS each WHERE each.until > store_time ORDER BY each.ticket, each.owner
+        );
+    END IF;
+    RETURN item;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.holds(item {schema}.lease, asker text, asker_attempt bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$ SELECT coalesce(item.owner = asker AND item.attempt = asker_attempt, false) $$;
+
+CREATE OR REPLACE FUNCTION {schema}.knows_later(item {schema}.lease, asker text, asker_attempt bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF item.owner = asker AND item.attempt > asker_attempt THEN
+        RETURN true;
+    END IF;
+    IF cardinality(item.waiters) = 0 THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (SELECT FROM unnest(item.waiters) AS each WHERE each.owner = asker AND each.attempt > asker_attempt);
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.has_smaller(item {schema}.lease, asker text, asked_ticket bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF cardinality(item.waiters) = 0 THEN
+        RETURN false;
+    END IF;
+    RETURN EXISTS (
+        SELECT FROM unnest(item.waiters) AS each
+         WHERE each.owner <> asker
+           AND (asked_ticket IS NULL OR (each.ticket, each.owner) < (asked_ticket, asker COLLATE "C"))
+    );
+END $$;
+
+-- The entry with the largest ticket of anybody else; of equal ones the holder's, then the first in line's.
+CREATE OR REPLACE FUNCTION {schema}.largest_ticket(item {schema}.lease, asker text) RETURNS bytea
+LANGUAGE plpgsql AS $$
+DECLARE
+    largest {schema}.waiter;
+BEGIN
+    IF cardinality(item.waiters) > 0 THEN
+        SELECT each.* INTO largest FROM unnest(item.waiters) AS each
+         WHERE each.owner <> asker ORDER BY each.ticket DESC, each.owner LIMIT 1;
+    END IF;
+    IF item.owner <> asker AND item.ticket >= coalesce(largest.ticket, item.ticket) THEN
+        RETURN item.entry;
+    END IF;
+    RETURN largest.entry;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.with_waiter(
+    item {schema}.lease, asker text, asker_attempt bigint, until bigint, asked_ticket bigint, statement bytea
+) RETURNS {schema}.lease
+LANGUAGE plpgsql AS $$
+DECLARE
+    waiting CONSTANT {schema}.waiter := (asked_ticket, asker, asker_attempt, until, statement, pg_backend_pid());
+BEGIN
+    IF {schema}.knows_later(item, asker, asker_attempt) THEN
+        RETURN item;
+    END IF;
+    IF cardinality(item.waiters) = 0 THEN
+        item.waiters := ARRAY[waiting];
+    ELSE
+        item.waiters := ARRAY(
+            SELECT each
+              FROM unnest(ARRAY(SELECT other FROM unnest(item.waiters) AS other WHERE other.owner <> asker) || waiting)
+                AS each
+             ORDER BY each.ticket, each.owner LIMIT 1024
+        );
+    END IF;
+    RETURN item;
+END $$;
+
+-- Waiters at the head of the line whose connection is gone; others would stand behind them until their time is up.
+CREATE OR REPLACE FUNCTION {schema}.without_gone(item {schema}.lease) RETURNS {schema}.lease
+LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE cardinality(item.waiters) > 0
+        AND NOT EXISTS (SELECT FROM pg_stat_get_activity(item.waiters[1].backend))
+    LOOP
+        item.waiters := item.waiters[2:];
+    END LOOP;
+    RETURN item;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.write(item {schema}.lease) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE {schema}.lease
+       SET token = item.token, evidence = item.evidence, owner = item.owner, attempt = item.attempt,
+           until = item.until, ticket = item.ticket, held_token = item.held_token, entry = item.entry,
+           waiters = item.waiters
+     WHERE name = item.name;
+END $$;
+
+-- Where a wake-up for an owner goes: the first 20 characters after the last slash are its process (leases/owner.py).
+-- Names that PostgreSQL would not take are left to their polls: somebody else's release must not fail over them.
+CREATE OR REPLACE FUNCTION {schema}.wake(owner text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    channel CONSTANT text := 'trinco_' || left(substring(owner FROM '[^/]*$'), 20);
+BEGIN
+    IF octet_length(channel) < 64 AND octet_length(owner) < 8000 THEN
+        PERFORM pg_notify(channel, owner);
+    END IF;
+END $$;
+
+-- The operations. A token asked for is null (the lease is not fenced), -1 (count by yourself) or a guess.
+--
+-- What is forgotten in a crash without harm (a release, a place in line) need not wait for the disk. A grant must, even
+-- where this database asks for less: hence set_config, for this transaction, at the head of each. It is an assignment
+-- because that is half as dear as a PERFORM.
+
+CREATE OR REPLACE FUNCTION {schema}.request(
+    resource text, asker text, asker_attempt bigint,
+    ttl bigint, wait bigint, asked_ticket bigint, guess bigint, statement bytea
+) RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    store_time bigint := {schema}.microseconds(clock_timestamp());
+    item {schema}.lease;
+    free boolean;
+BEGIN
+    SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
+    IF FOUND THEN
+        store_time := {schema}.microseconds(clock_timestamp());
+    ELSE
+        item := {schema}.started(resource, store_time);
+    END IF;
+    item := {schema}.settled(item, store_time);
+    free := item.owner IS NULL AND NOT {schema}.has_smaller(item, asker, asked_ticket);
+    IF item.owner IS NULL AND NOT free THEN
+        item := {schema}.without_gone(item);
+        free := NOT {schema}.has_smaller(item, asker, asked_ticket);
+    END IF;
+    IF (free OR item.owner = asker) AND NOT {schema}.knows_later(item, asker, asker_attempt) THEN
+        RETURN {schema}.granted(item, store_time, asker, asker_attempt, ttl, asked_ticket, guess, statement);
+    END IF;
+    RETURN {schema}.refused(item, store_time, asker, asker_attempt, wait, asked_ticket, statement);
+END $$;
+
+-- A lock that nobody has asked for starts with a token that cannot have been given out before. If somebody else starts
+-- it in the same moment, theirs stands.
+CREATE OR REPLACE FUNCTION {schema}.started(resource text, store_time bigint) RETURNS {schema}.lease
+LANGUAGE plpgsql AS $$
+DECLARE
+    item {schema}.lease;
+BEGIN
+    INSERT INTO {schema}.lease (name, token) VALUES (resource, store_time) ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
+    RETURN item;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.granted(
+    item {schema}.lease, store_time bigint, asker text, asker_attempt bigint,
+    ttl bigint, asked_ticket bigint, guess bigint, statement bytea
+) RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    setting text;
+    answer {schema}.answer;
+BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN
+        setting := set_config('synchronous_commit', 'on', true);
+    END IF;
+    IF {schema}.holds(item, asker, asker_attempt) THEN
+        item.until := greatest(store_time + ttl, item.until);
+    ELSE
+        item.until := store_time + ttl;
+        item.held_token := NULL;
+    END IF;
+    item.owner := asker;
+    item.attempt := asker_attempt;
+    item.ticket := asked_ticket;
+    item.entry := statement;
+    IF cardinality(item.waiters) > 0 THEN
+        item.waiters := ARRAY(
+            SELECT each FROM unnest(item.waiters) AS each WHERE each.owner <> asker ORDER BY each.ticket, each.owner
+        );
+    END IF;
+    answer.grade := 'committed';
+    IF guess IS NOT NULL AND item.held_token IS NULL THEN
+        IF guess < 0 THEN
+            guess := item.token + 1;
+        ELSIF guess <= item.token OR guess > store_time + 3600000000 THEN
+            guess := NULL;
+        END IF;
+        IF guess IS NULL THEN
+            answer.grade := 'tentative';
+            answer.evidence := item.evidence;
+        ELSE
+            item.token := guess;
+            item.held_token := guess;
+            item.evidence := statement;
+        END IF;
+    END IF;
+    PERFORM {schema}.write(item);
+    answer.token := item.held_token;
+    answer.remaining := item.until - store_time;
+    answer.smaller := {schema}.has_smaller(item, asker, asked_ticket);
+    answer.ticket := {schema}.largest_ticket(item, asker);
+    answer.store_time := store_time;
+    RETURN answer;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.refused(
+    item {schema}.lease, store_time bigint, asker text, asker_attempt bigint,
+    wait bigint, asked_ticket bigint, statement bytea
+) RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    setting text;
+    answer {schema}.answer;
+BEGIN
+    setting := set_config('synchronous_commit', 'off', true);
+    answer.grade := 'refused';
+    answer.remaining := coalesce(item.until - store_time, 0);
+    answer.smaller := {schema}.has_smaller(item, asker, asked_ticket);
+    answer.ticket := {schema}.largest_ticket(item, asker);
+    answer.store_time := store_time;
+    IF wait > 0 AND asked_ticket IS NOT NULL AND NOT EXISTS (
+        SELECT FROM unnest(item.waiters) AS each
+         WHERE each.owner = asker AND each.attempt = asker_attempt AND each.ticket = asked_ticket
+           AND 2 * (each.until - store_time) > wait AND each.backend = pg_backend_pid()
+    ) THEN
+        PERFORM {schema}.write(
+            {schema}.with_waiter(item, asker, asker_attempt, store_time + wait, asked_ticket, statement)
+        );
+    END IF;
+    IF wait > 0 AND item.owner <> asker
+       AND (asked_ticket, asker COLLATE "C") < (item.ticket, item.owner COLLATE "C") THEN
+        PERFORM {schema}.wake(item.owner);  -- the holder must yield if it does not hold the whole yet
+    END IF;
+    RETURN answer;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.commit_token(
+    resource text, asker text, asker_attempt bigint, asked_token bigint, statement bytea
+) RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    setting text;
+    item {schema}.lease;
+    store_time bigint;
+    answer {schema}.answer;
+BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN
+        setting := set_config('synchronous_commit', 'on', true);
+    END IF;
+    SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
+    store_time := {schema}.microseconds(clock_timestamp());
+    item := {schema}.settled(item, store_time);
+    answer := ('committed', asked_token, 0, false, NULL, NULL, store_time);
+    IF NOT {schema}.holds(item, asker, asker_attempt) THEN
+        answer := ('gone', NULL, 0, false, item.evidence, NULL, store_time);
+    ELSIF item.held_token = asked_token THEN
+        NULL;
+    ELSIF asked_token <= item.token THEN
+        answer := ('refused', NULL, 0, false, item.evidence, NULL, store_time);
+    ELSE
+        item.token := asked_token;
+        item.held_token := asked_token;
+        item.evidence := statement;
+        PERFORM {schema}.write(item);
+        answer.smaller := {schema}.has_smaller(item, asker, item.ticket);
+    END IF;
+    RETURN answer;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.extend(resource text, asker text, asker_attempt bigint, ttl bigint)
+RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    setting text;
+    store_time CONSTANT bigint := {schema}.microseconds(clock_timestamp());
+    committed bigint;
+    remaining bigint;
+BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN
+        setting := set_config('synchronous_commit', 'on', true);
+    END IF;
+    UPDATE {schema}.lease SET until = greatest(until, store_time + ttl)
+     WHERE name = resource AND owner = asker AND attempt = asker_attempt
+       AND until > {schema}.microseconds(clock_timestamp())
+    RETURNING held_token, until - store_time INTO committed, remaining;
+    IF FOUND THEN
+        RETURN ('committed', committed, remaining, false, NULL, NULL, store_time)::{schema}.answer;
+    END IF;
+    RETURN ('gone', NULL, 0, false, NULL, NULL, store_time)::{schema}.answer;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.yield(
+    resource text, asker text, asker_attempt bigint, wait bigint, asked_ticket bigint, statement bytea
+) RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    setting text;
+    item {schema}.lease;
+    store_time bigint;
+    grade text := 'gone';
+BEGIN
+    setting := set_config('synchronous_commit', 'off', true);
+    SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
+    store_time := {schema}.microseconds(clock_timestamp());
+    item := {schema}.settled(item, store_time);
+    IF {schema}.holds(item, asker, asker_attempt) THEN
+        grade := 'done';
+        item := {schema}.without_holder(item);
+        IF wait > 0 AND asked_ticket IS NOT NULL THEN
+            item := {schema}.with_waiter(item, asker, asker_attempt, store_time + wait, asked_ticket, statement);
+        END IF;
+    END IF;
+    PERFORM {schema}.let_go(item);
+    RETURN (grade, NULL, 0, false, NULL, NULL, store_time)::{schema}.answer;
+END $$;
+
+-- Write what is left, and wake the first in line if nobody holds.
+CREATE OR REPLACE FUNCTION {schema}.let_go(item {schema}.lease) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF item.owner IS NULL AND cardinality(item.waiters) > 0 THEN
+        item := {schema}.without_gone(item);
+        IF cardinality(item.waiters) > 0 THEN
+            PERFORM {schema}.wake(item.waiters[1].owner);
+        END IF;
+    END IF;
+    PERFORM {schema}.write(item);
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.release(resource text, asker text, asker_attempt bigint) RETURNS {schema}.answer
+LANGUAGE plpgsql AS $$
+DECLARE
+    setting text;
+    item {schema}.lease;
+    store_time bigint;
+    grade text := 'gone';
+    waited integer;
+BEGIN
+    setting := set_config('synchronous_commit', 'off', true);
+    SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
+    store_time := {schema}.microseconds(clock_timestamp());
+    item := {schema}.settled(item, store_time);
+    waited := cardinality(item.waiters);
+    IF waited > 0 THEN
+        item.waiters := ARRAY(
+            SELECT each FROM unnest(item.waiters) AS each
+             WHERE each.owner <> asker OR each.attempt <> asker_attempt ORDER BY each.ticket, each.owner
+        );
+    END IF;
+    IF {schema}.holds(item, asker, asker_attempt) THEN
+        item := {schema}.without_holder(item);
+        grade := 'done';
+    ELSIF cardinality(item.waiters) < waited THEN
+        grade := 'done';
+    END IF;
+    PERFORM {schema}.let_go(item);
+    RETURN (grade, NULL, 0, false, NULL, NULL, store_time)::{schema}.answer;
+END $$;
+
+INSERT INTO {schema}.store (layout) VALUES ({layout}) ON CONFLICT (single) DO UPDATE SET layout = excluded.layout;

@@ -1,0 +1,392 @@
+"""One Redis server (or Valkey, or any that speaks RESP3 and runs Lua) as a store: one access is one round trip.
+
+The item is one string under ``trinco:{name}``; ``redis.lua`` is the twin of ``Item.apply`` and runs inside the server,
+by whose own clock it goes. Where ``apply`` names somebody to wake, the script publishes a hint to that process's
+channel; the waiter asks again and claims by itself. One connection carries accesses, answers and hints.
+
+The vendor's client makes the connection (DNS, TLS, unix sockets). From then on it is ours, so that no server can make
+us wait or fill our memory: see ``resp``.
+
+**A server that forgets.** Redis may lose its last seconds, or everything, in a crash. What tells is its run id, which
+the first client leaves under ``trinco:epoch``:
+
+    the same run id                        it has forgotten nothing: it grants
+    another, or none and a short uptime    it may have: it stays out until it has been up for t_max, when every lease
+                                           that it may have forgotten is over
+    none and a longer uptime               it is new to us: it is given the key, and grants
+
+A restart drops the connection, so it is enough to look once per connection.
+"""
+
+import time
+from collections import deque
+from contextlib import suppress
+from math import ceil
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from trinco.core.errors import ConfigError, StoreUnavailable
+from trinco.core.value import Value
+from trinco.leases.accesses import Access, Apply, Read
+from trinco.leases.terms import T_MAX
+from trinco.stores.redis_words import SCRIPT, SCRIPT_NAME, answer, arguments, complaint, item, micros
+from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire
+from trinco.stores.store import Failed, Hint, Link, StaysOut, Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeAlias
+
+    from trinco.stores.resp import Command
+    from trinco.stores.store import Replied
+
+    Decode: TypeAlias = Callable[[Any], tuple[Replied, int] | None]
+
+EPOCH = "trinco:epoch"
+DEFAULT_PORT = 6379
+MOST_AWAITED = 64
+ITEM_LIMIT = 8 * REPLY_LIMIT
+"""Of the reply to a read: 1024 waiters with entries of 4 KiB each."""
+NAMES_TIMEOUT_S = 30.0
+UPTIME_ERROR_S = 1
+"""The uptime is the difference of two truncated times: it may be this much shorter than it says."""
+UPTIME_DIGITS = 12
+
+
+# What a URL means
+
+
+class Place(Value):
+    """A URL, understood. ``vendor`` is what the vendor's client gets, with the password; ``shown`` is for people."""
+
+    __slots__ = ("domain", "fresh", "shown", "t_max", "vendor")
+
+    def __init__(self, vendor: str, shown: str, domain: str, t_max: float = T_MAX, fresh: bool = False) -> None:
+        self.vendor = vendor
+        self.shown = shown
+        self.domain = domain
+        self.t_max = t_max
+        self.fresh = fresh
+
+
+def parse(url: str) -> Place:
+    """Our own options (``t_max``, ``fresh``) are taken out of the query; the rest is the vendor's."""
+    from trinco.core.duration import seconds
+
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORT
+    except ValueError:  # whose words may quote the password
+        reason = "its port must be a number, and in a password write the characters /?#@: as %2F %3F %23 %40 %3A"
+        raise ConfigError(
+            f"a Redis URL is redis://user:password@host:port/0; this one cannot be read: {reason}"
+        ) from None
+    if parts.scheme not in ("redis", "rediss", "unix"):
+        raise ConfigError(f"a Redis URL begins with redis://, rediss:// or unix://, not with {parts.scheme}://")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    t_max, fresh = seconds(options.pop("t_max", str(T_MAX))), options.pop("fresh", "0")
+    if t_max <= 0 or fresh not in ("0", "1"):
+        raise ConfigError("in a Redis URL t_max is a duration above zero (t_max=60s), and fresh is 0 or 1")
+    vendor = "?".join(filter(None, (url.partition("?")[0], urlencode(options))))
+    user = f"{parts.username}@" if parts.username else ""
+    if parts.scheme == "unix":
+        return Place(vendor, f"unix://{user}{parts.path}", parts.path, t_max, fresh == "1")
+    host = parts.hostname or "localhost"
+    domain = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return Place(vendor, f"{parts.scheme}://{user}{domain}{parts.path}", domain, t_max, fresh == "1")
+
+
+# A server that forgets
+
+
+class Recovery(Value):
+    """A server that may have forgotten. ``until``: when it may grant again, by our own clock that never steps."""
+
+    __slots__ = ("fresh_would_help", "started", "until")
+
+    def __init__(self, started: float, until: float, fresh_would_help: bool) -> None:
+        self.started = started
+        self.until = until
+        self.fresh_would_help = fresh_would_help
+
+    def in_words(self, now: float) -> str:
+        hint = " If it has never held a lock, say ?fresh=1" if self.fresh_would_help else ""
+        return (
+            f"this server restarted {now - self.started:.0f} s ago and may have forgotten who holds what; "
+            f"it stays out for {ceil(self.until - now)} s more (t_max).{hint}"
+        )
+
+
+def recovery(place: Place, epoch: "bytes | None", run_id: bytes, uptime: int, now: float) -> Recovery | None:
+    """None: it can grant at once."""
+    if epoch == run_id or (epoch is None and place.fresh):
+        return None
+    started = now - max(uptime - UPTIME_ERROR_S, 0)
+    until = started + place.t_max
+    return Recovery(started, until, epoch is None) if until > now else None
+
+
+# The store
+
+
+class RedisStore(Store):
+    """``trinco.connect("redis://host:6379/0")``; options: ``t_max=60s``, ``fresh=1`` (it has never held a lock)."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, url: str) -> None:
+        self._place = place = parse(url)
+        super().__init__(place.shown, "one-access", place.domain, local=False, t_max=place.t_max)
+
+    def connect(self, address: str, timeout: float = 5.0) -> "RedisLink":
+        deadline = time.monotonic() + timeout
+        wire = self.dial(deadline)
+        try:
+            run_id, epoch, out = self._standing(wire, deadline)
+        except BaseException:
+            wire.close()
+            raise
+        return RedisLink(self, wire, address, None if epoch == run_id else run_id, out)
+
+    def dial(self, deadline: float) -> Wire:
+        """A connection that is logged in, and nothing else."""
+        vendor = self._vendor_connection(max(deadline - time.monotonic(), 0.001))
+        wire = Wire(self.url, self._connected(vendor))
+        login: Command = ("AUTH", vendor.username or "default", vendor.password) if vendor.password else ()
+        try:
+            self._checked(wire.exchange([("HELLO", 3, *login, "SETNAME", "trinco"), ("SELECT", vendor.db)], deadline))
+        except BaseException:
+            wire.close()
+            raise
+        return wire
+
+    def _vendor_connection(self, timeout: float) -> "Any":
+        try:
+            from redis.connection import Connection, parse_url
+        except ImportError as missing:
+            raise ConfigError("redis:// needs the packages redis and hiredis: pip install 'trinco[redis]'") from missing
+        try:
+            options: Any = parse_url(self._place.vendor)  # type: ignore[no-untyped-call]
+            options |= {"socket_connect_timeout": timeout, "socket_timeout": timeout}
+            return options.pop("connection_class", Connection)(**options)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{self.url}: an option of this URL is wrong: {error}") from None
+
+    def _connected(self, vendor: "Any") -> "socket.socket":
+        from redis import RedisError
+
+        try:
+            connected: socket.socket = vendor._connect()
+        except (OSError, RedisError) as error:
+            reason = f"cannot connect: {error}; is the server running, and is the address right?"
+            raise StoreUnavailable(f"{self.url}: {reason}") from error
+        return connected
+
+    def _checked(self, replies: "list[Any]") -> "list[Any]":
+        for each in replies:
+            if isinstance(each, ReplyError):
+                raise StoreUnavailable(f"{self.url}: {complaint(each)}")
+        return replies
+
+    def _standing(self, wire: Wire, deadline: float) -> "tuple[bytes, bytes | None, Recovery | None]":
+        """The run id, the one that was left there, and how long the server must stay out."""
+        questions: list[Command] = [("INFO",), ("GET", EPOCH), ("CONFIG", "GET", "append*"), ("SCRIPT", "LOAD", SCRIPT)]
+        info, epoch, configuration, _ = wire.exchange(questions, deadline)
+        self._checked([info, epoch])
+        facts = _facts(info)
+        run_id, uptime = facts.get(b"run_id"), facts.get(b"uptime_in_seconds", b"")
+        if not run_id or not uptime.isdigit() or len(uptime) > UPTIME_DIGITS:
+            raise wire.broken("its INFO does not tell a run id and an uptime; is it a Redis server?")
+        if facts.get(b"maxmemory_policy", b"").startswith(b"allkeys") and facts.get(b"maxmemory") != b"0":
+            reason = "it throws any key away when its memory is full (maxmemory-policy allkeys-...), locks too; "
+            raise wire.broken(reason + "set maxmemory-policy to noeviction or to one of volatile-...")
+        out = recovery(self._place, epoch, run_id, int(uptime), time.monotonic())
+        return run_id, epoch, None if _forgets_nothing(configuration) else out
+
+
+def _facts(info: "Any") -> dict[bytes, bytes]:
+    lines = info.split(b"\r\n") if isinstance(info, bytes) else ()
+    return {name: value for name, colon, value in (each.partition(b":") for each in lines) if colon}
+
+
+def _forgets_nothing(configuration: "Any") -> bool:
+    """Whether every write is on disk before it is answered. A server may keep its configuration to itself."""
+    if not isinstance(configuration, list):
+        return False
+    settings = list(zip(configuration[::2], configuration[1::2], strict=False))
+    return (b"appendonly", b"yes") in settings and (b"appendfsync", b"always") in settings
+
+
+# The link
+
+
+class Awaited:
+    """A command under way. ``decode`` makes the answer of its reply, None for commands that nobody waits for."""
+
+    __slots__ = ("answer", "command", "decode")
+
+    def __init__(self, command: "Command", decode: "Decode | None" = None) -> None:
+        self.command = command
+        self.decode = decode
+        self.answer: Replied | None = None
+
+
+class RedisLink(Link):
+    """Call ``expect_hints`` before the request that waits: a waiter whose process nobody hears is dropped by the next
+    release (it is back with its ticket at its next poll). ``store_time``: what the server's clock said in the latest
+    answer, in microseconds."""
+
+    __slots__ = (
+        "_asked",
+        "_channel",
+        "_out",
+        "_owners",
+        "_run_id",
+        "_sent",
+        "_store",
+        "_subscribed",
+        "_t_max",
+        "_wire",
+        "store_time",
+    )
+
+    def __init__(
+        self, store: RedisStore, wire: Wire, address: str, run_id: "bytes | None", out: Recovery | None
+    ) -> None:
+        """``run_id``: to be written down as soon as the server may grant; None if it is known already."""
+        self._store = store
+        self._t_max = micros(store.t_max)
+        self._wire = wire
+        self._channel = f"trinco:wake:{address}"
+        self._run_id = run_id
+        self._out = out
+        self.store_time = 0
+        self._owners: set[str] = set()
+        self._subscribed = False
+        self._asked: deque[Awaited] = deque()
+        """The accesses, in the order in which they are to be answered."""
+        self._sent: deque[Awaited] = deque()
+        """All commands, in the order in which the server answers them."""
+
+    def send(self, resource: str, access: Access) -> "Replied | None":
+        if self._run_id is not None:
+            refusal = self._settle_run_id(self._run_id)
+            if refusal is not None:
+                return refusal
+        words: Command
+        if isinstance(access, Apply):
+            decode: Decode = answer
+            try:
+                words = arguments(access.operation, self._t_max)
+            except ValueError as error:
+                return Failed(f"{self._store.url}: nothing was done: {error}")
+        elif isinstance(access, Read):
+            decode, words = item, ("read", "", 0)
+            self._wire.reader.limit = ITEM_LIMIT
+        else:
+            return Failed(f"{self._store.url}: a Redis server is not asked to {type(access).__name__}")
+        awaited = Awaited(("EVALSHA", SCRIPT_NAME, 1, f"trinco:{{{resource}}}", *words), decode)
+        self._asked.append(awaited)
+        self._write(awaited)
+        return None
+
+    def _settle_run_id(self, run_id: bytes) -> StaysOut | None:
+        """Stay out while the server may have forgotten; afterwards let everybody know that it has not."""
+        now = time.monotonic()
+        if self._out is not None and now < self._out.until:
+            return StaysOut(f"{self._store.url}: {self._out.in_words(now)}", self._out.until - now)
+        self._write(Awaited(("SET", EPOCH, run_id)))
+        self._run_id = None
+        return None
+
+    def _write(self, awaited: Awaited) -> None:
+        if len(self._sent) >= MOST_AWAITED:
+            raise self._wire.broken(f"{MOST_AWAITED} accesses are without an answer; it hangs, or the network does")
+        self._sent.append(awaited)
+        self._wire.write(awaited.command)
+
+    def fileno(self) -> int:
+        return self._wire.fileno()
+
+    def receive(self) -> "list[Replied | Hint]":
+        arrived: list[Replied | Hint] = []
+        for each in self._wire.read():
+            if type(each) is Push:
+                self._heard(each, arrived)
+            else:
+                self._answered(each)
+        while self._asked and self._asked[0].answer is not None:
+            arrived.append(self._asked.popleft().answer)  # type: ignore[arg-type]
+        return arrived
+
+    def _answered(self, reply: "Any") -> None:
+        if not self._sent:
+            raise self._wire.broken("it answers what nobody asked; is it a Redis server?")
+        awaited = self._sent.popleft()
+        if awaited.decode is None:
+            return
+        if isinstance(reply, ReplyError):
+            if reply.code == "NOSCRIPT":
+                awaited.command = ("EVAL", SCRIPT, *awaited.command[2:])
+                self._write(awaited)
+                return
+            awaited.answer = Failed(f"{self._store.url}: {complaint(reply)}")
+        else:
+            decoded = awaited.decode(reply)
+            if decoded is None:
+                awaited.answer = Failed(f"{self._store.url}: its answer makes no sense")
+            else:
+                awaited.answer, self.store_time = decoded
+        if awaited.decode is item and not any(each.decode is item for each in self._sent):
+            self._wire.reader.limit = REPLY_LIMIT
+
+    def _heard(self, push: "Push", arrived: "list[Replied | Hint]") -> None:
+        match push:
+            case [b"message", _, bytes(payload)]:
+                owner = payload.decode(errors="replace")
+                if owner in self._owners:
+                    arrived.append(Hint(owner))
+            case [b"subscribe", *_] if self._sent and self._sent[0].decode is None:
+                self._sent.popleft()
+
+    def expect_hints(self, owner: str) -> None:
+        """The first time it subscribes, and then stays subscribed: one channel serves all owners of the process."""
+        self._owners.add(owner)
+        if not self._subscribed:
+            self._write(Awaited(("SUBSCRIBE", self._channel)))
+            self._subscribed = True
+
+    def ignore_hints(self, owner: str) -> None:
+        self._owners.discard(owner)
+
+    def names(self, prefix: str = "") -> "Iterator[str]":
+        """On a connection of its own: the answers and hints of this one are somebody else's."""
+        deadline = time.monotonic() + NAMES_TIMEOUT_S
+        wire = self._store.dial(deadline)
+        try:
+            found = self._scan(wire, prefix, deadline)
+        finally:
+            wire.close()
+        return iter(sorted(found))
+
+    def _scan(self, wire: Wire, prefix: str, deadline: float) -> set[str]:
+        begin = f"trinco:{{{prefix}"
+        pattern = "".join(f"\\{each}" if each in "*?[]\\^" else each for each in begin) + "*}"
+        found: set[str] = set()
+        cursor: Any = b"0"
+        while True:
+            (reply,) = wire.exchange([("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)], deadline)
+            match reply:
+                case ReplyError():
+                    raise wire.broken(complaint(reply))
+                case [bytes(cursor), list(keys)] if all(isinstance(key, bytes) for key in keys):
+                    found.update(key[len("trinco:{") : -1].decode(errors="replace") for key in keys)
+                case _:
+                    raise wire.broken("its answer to SCAN makes no sense; is it a Redis server?")
+            if cursor == b"0":
+                return found
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._wire.close()

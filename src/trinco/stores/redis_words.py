@@ -1,0 +1,191 @@
+"""Between the locks and ``redis.lua``: operations as the script's arguments, its replies as answers, and what a Redis
+server complains of in words that help.
+
+An answer that is not exactly what the script gives is nothing: it becomes ``Failed``, never a yes.
+"""
+
+from hashlib import sha1
+from math import ceil
+from os.path import dirname, join
+
+from trinco.leases.accesses import Versioned
+from trinco.leases.claim import Claim
+from trinco.leases.item import Holder, Item, Waiter
+from trinco.leases.operation import TOKEN_LIMIT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.stores.resp import ReplyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trinco.stores.resp import Command, Word
+
+MICRO = 1_000_000
+LONGEST_S = 1e9
+"""Longer durations are cut here, so that every sum with the clock stays exact."""
+
+with open(join(dirname(__file__), "redis.lua"), "rb") as _file:
+    SCRIPT = _file.read()
+SCRIPT_NAME = sha1(SCRIPT, usedforsecurity=False).hexdigest()
+
+ADVICE = {
+    "NOAUTH": "it wants a password: redis://:PASSWORD@host, or redis://USER:PASSWORD@host",
+    "WRONGPASS": "the user or the password is wrong",
+    "NOPERM": "this user may not do what locks need: EVALSHA, EVAL, SCRIPT, GET, SET, TIME, INFO, PUBLISH and "
+    "SUBSCRIBE on the keys and channels trinco:*",
+    "READONLY": "this is a replica, which cannot grant anything: give the address of the primary",
+    "OOM": "its memory is full, so nothing was done: free some, or raise maxmemory",
+    "LOADING": "it is still loading its data: ask again in a moment",
+    "BUSY": "somebody's script keeps it busy: wait, or end that script with SCRIPT KILL",
+    "MISCONF": "it cannot save its data and refuses writes, so nothing was done: look at its disk and its log",
+    "NOREPLICAS": "it has fewer replicas than its min-replicas-to-write, so nothing was done",
+    "MASTERDOWN": "this is a replica that has lost its primary: give the address of the primary",
+    "MOVED": "it is one node of a cluster, and this lock belongs to another: a store is one server, so name one that "
+    "is in no cluster, or several as a quorum",
+    "CLUSTERDOWN": "its cluster is down",
+    "DAMAGED": "what it keeps for this lock is damaged or not ours, so nothing is granted: look at the key, and delete "
+    "it if nobody holds the lock",
+    "EXHAUSTED": "the lock's token cannot grow any more: take another name",
+}
+
+
+def complaint(error: ReplyError) -> str:
+    """What a server's error means, with its own words where they add something. What went wrong inside the script has
+    its code behind the place: ``@user_script: 237: -OOM command not allowed``."""
+    text = "".join(each if each.isprintable() else " " for each in error.text[:300])
+    words = (word.lstrip("-") for word in text.split(" ")[:8])
+    code = next((word for word in words if word in ADVICE), None)
+    return f"it says: {text}" if code is None else f"{ADVICE[code]} ({text[:120]})"
+
+
+# Operations
+
+
+def micros(duration: float) -> int:
+    """Never less than was asked: the client believes in all of it."""
+    return ceil(min(duration, LONGEST_S) * MICRO)
+
+
+def _number(value: int | str | None) -> "Word":
+    if isinstance(value, int) and not 0 <= value < TOKEN_LIMIT:
+        raise ValueError(f"{value} is not a number that every store can keep exactly")
+    return "" if value is None else value
+
+
+def _entry(entry: "Any") -> "Command":
+    return () if entry is None else (entry,)
+
+
+def _request(request: Request, t_max: int) -> "Command":
+    claim, ticket, token = request.claim, _number(request.ticket), _number(request.token)
+    ttl, wait = micros(request.ttl), micros(request.wait) if request.wait else 0
+    words = "request", claim.owner, claim.attempt, ttl, t_max, ticket, wait, token
+    return words if request.entry is None else (*words, request.entry)
+
+
+def _extend(extend: Extend, t_max: int) -> "Command":
+    return "extend", extend.claim.owner, extend.claim.attempt, micros(extend.ttl), t_max
+
+
+def _commit(commit: Commit, t_max: int) -> "Command":
+    return "commit", commit.claim.owner, commit.claim.attempt, _number(commit.token), *_entry(commit.entry)
+
+
+def _yield(operation: Yield, t_max: int) -> "Command":
+    claim, ticket, wait = operation.claim, _number(operation.ticket), micros(operation.wait)
+    return "yield", claim.owner, claim.attempt, ticket, wait, *_entry(operation.entry)
+
+
+def _release(release: Release, t_max: int) -> "Command":
+    return "release", release.claim.owner, release.claim.attempt
+
+
+_WORDS: "dict[type[Operation], Any]" = {
+    Request: _request,
+    Extend: _extend,
+    Commit: _commit,
+    Yield: _yield,
+    Release: _release,
+}
+
+
+def arguments(operation: Operation, t_max: int) -> "Command":
+    """What the script is called with; ``t_max`` in microseconds. Raises ``ValueError`` for what it could not keep."""
+    words: Command = _WORDS[type(operation)](operation, t_max)
+    return words
+
+
+# Replies
+
+GRADES = {grade.value.encode(): grade for grade in Grade if grade is not Grade.FAILED}
+SMALLER = {b"0": False, b"1": True}
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int
+
+
+def _is_bytes_or_nothing(value: object) -> bool:
+    return value is None or type(value) is bytes
+
+
+def answer(reply: "Any") -> tuple[Answer, int] | None:
+    """And the server's time in microseconds. None: the script never says this."""
+    try:
+        line, end_of_line, entries = reply.partition(b"\n")
+        grade, now, token, remaining, smaller, evidence, ticket = line.split(b" ")
+        middle = 0 if evidence == b"-" else int(evidence)
+        end = middle if ticket == b"-" else middle + int(ticket)
+        if not end_of_line or not 0 <= middle <= end == len(entries):
+            return None
+        said = Answer(
+            GRADES[grade],
+            None if token == b"-" else int(token),
+            int(remaining) / MICRO,
+            SMALLER[smaller],
+            None if evidence == b"-" else entries[:middle],
+            None if ticket == b"-" else entries[middle:],
+        )
+        return said, int(now)
+    except (AttributeError, TypeError, ValueError, KeyError, OverflowError):
+        return None
+
+
+def item(reply: "Any") -> tuple[Versioned, int] | None:
+    """Its times are seconds from the answer on. None: the script never says this."""
+    if type(reply) is not list or len(reply) < 5 or reply[0] != b"item":
+        return None
+    now, token, evidence, holders = reply[1:5]
+    if not (_is_number(now) and _is_number(token) and _is_bytes_or_nothing(evidence) and holders in (0, 1)):
+        return None
+    start = 5 + 6 * holders
+    if len(reply) < start or (len(reply) - start) % 5:
+        return None
+    try:
+        holder = _holder(reply[5:start], now) if holders else None
+        waiters = tuple(_waiter(reply[at : at + 5], now) for at in range(start, len(reply), 5))
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return None
+    return Versioned(Item(token, holder, waiters, evidence), version=0), now
+
+
+def _holder(fields: "list[Any]", now: int) -> Holder:
+    owner, attempt, ends, ticket, token, entry = fields
+    numbers = [attempt, ends, *(each for each in (ticket, token) if each is not None)]
+    _check(numbers, entry)
+    return Holder(Claim(owner.decode(), attempt), _remaining(ends, now), ticket, token, entry)
+
+
+def _waiter(fields: "list[Any]", now: int) -> Waiter:
+    owner, attempt, ends, ticket, entry = fields
+    _check([attempt, ends, ticket], entry)
+    return Waiter(Claim(owner.decode(), attempt), _remaining(ends, now), ticket, entry)
+
+
+def _check(numbers: "list[Any]", entry: "Any") -> None:
+    if not all(_is_number(each) for each in numbers) or not _is_bytes_or_nothing(entry):
+        raise TypeError
+
+
+def _remaining(ends: int, now: int) -> float:
+    return max(ends - now, 0) / MICRO

@@ -1,0 +1,300 @@
+"""A database file that holds locks: opened, described, and its errors in words.
+
+The file says which boot of which machine its times belong to:
+
+=================  =======================================================================================
+same boot          the times are ours
+another boot of    whoever held or waited died with the host: all leases and lines are void. Without an
+the same machine   fsync per commit the last ones may be lost, so every token is raised above a floor that
+                   is on the disk before anybody is granted anything
+another machine    a copy, or a disk that was moved: nothing is granted until the longest lease is over
+=================  =======================================================================================
+"""
+
+import os
+import sqlite3
+import time
+
+from trinco.core.errors import StoreUnavailable
+from trinco.stores.boot import Boot, mounts, network_filesystem
+from trinco.stores.clock import wall_microseconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Result = TypeVar("Result")
+
+FORMAT = 1
+TOKENS_PER_BOOT = 2**20
+"""How far the floor rises at a reboot, at the least: the time of day may be wrong then."""
+SPINS = 2
+LONGEST_PAUSE = 0.003
+
+_STORE = """CREATE TABLE IF NOT EXISTS trinco_store (
+    one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL,
+    boot_id TEXT NOT NULL, machine_id TEXT NOT NULL, clock_offset TEXT NOT NULL,
+    floor INTEGER NOT NULL, t_max REAL NOT NULL, newcomer TEXT, newcomer_since REAL)"""
+_LOCK = """CREATE TABLE IF NOT EXISTS trinco_lock (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, token INTEGER NOT NULL, evidence BLOB,
+    owner TEXT, attempt INTEGER, until REAL, ticket INTEGER, committed INTEGER, entry BLOB, waiters BLOB,
+    CHECK (owner IS NULL OR until IS NOT NULL))"""
+_BEGIN_STORE = """INSERT OR IGNORE INTO trinco_store (one, format, boot_id, machine_id, clock_offset, floor, t_max)
+    VALUES (1, ?, ?, ?, ?, ?, ?)"""
+_DESCRIBE = """SELECT format, boot_id, machine_id, clock_offset, floor, t_max, newcomer, newcomer_since
+    FROM trinco_store"""
+_VOID = """UPDATE trinco_lock SET version = version + 1, token = max(token, ?), owner = NULL, attempt = NULL,
+    until = NULL, ticket = NULL, committed = NULL, entry = NULL, waiters = NULL"""
+_MOVE_IN = """UPDATE trinco_store SET boot_id = ?, machine_id = ?, clock_offset = ?, floor = ?, t_max = ?,
+    newcomer = NULL, newcomer_since = NULL"""
+
+
+class Description:
+    """What a file says about itself."""
+
+    __slots__ = ("boot", "floor", "format", "newcomer", "newcomer_since", "t_max")
+
+    def __init__(self, row: "tuple[Any, ...]") -> None:
+        self.format, boot_id, machine_id, offset, self.floor, self.t_max, self.newcomer, self.newcomer_since = row
+        self.boot = Boot(boot_id, machine_id, offset)
+
+
+class Patience:
+    """How to wait for a file that another process is writing.
+
+    SQLite's own way starves some of 8 busy processes for seconds. Ours: twice just let others run, then sleep for a
+    random time of a growing range.
+    """
+
+    __slots__ = ("_end", "_pauses", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._pauses = 0
+
+    def pause(self) -> bool:
+        """Whether there is any left, after a pause."""
+        if time.monotonic() >= self._end:
+            return False
+        exponent = self._pauses - SPINS
+        self._pauses += 1
+        time.sleep(0 if exponent < 0 else min(1e-4 * 2 ** min(exponent, 8), LONGEST_PAUSE) * os.urandom(1)[0] / 255)
+        return True
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process was in the way, and nothing was done."""
+    return _primary(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
+
+
+def _primary(error: sqlite3.Error) -> int:
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return code & 0xFF
+
+
+_IN_WORDS = {
+    sqlite3.SQLITE_PERM: "we may not use this file: check who owns it and its folder",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only for us: make both writable, or choose another path",
+    sqlite3.SQLITE_IOERR: "the disk failed us: check that it is healthy and not full",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: stop everybody who uses it, move it away and start a new one",
+    sqlite3.SQLITE_FULL: "the disk is full: make room",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened: check that the path is right and that we may write there",
+    sqlite3.SQLITE_NOTADB: "this is some other file, not an SQLite database: choose another path",
+    sqlite3.SQLITE_BUSY: "other processes kept it busy: look for one that is stopped while it writes",
+    sqlite3.SQLITE_PROTOCOL: "other processes kept it busy: look for one that is stopped while it writes",
+}
+
+
+def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
+    """One line: which store, what happened, what to do."""
+    what = _IN_WORDS.get(_primary(error), "SQLite could not do it")
+    return StoreUnavailable(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
+
+
+class Database:
+    """An open file. ``floor``: no token of a new lock is smaller. ``closed_until``: before that moment nothing may be
+    granted, because the file comes from another machine."""
+
+    __slots__ = ("_boot", "_clock", "_identity", "_path", "_t_max", "closed_until", "connection", "floor", "url")
+
+    def __init__(
+        self, path: str, url: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float
+    ) -> None:
+        self._path = path
+        self.url = url
+        self._boot = boot
+        self._t_max = t_max
+        self._clock = clock
+        self.floor = 0
+        self.closed_until: float | None = None
+        self.connection = self._opened()
+        try:
+            self._patiently(self._begin, timeout)
+        except BaseException:
+            self.connection.close()
+            raise
+        self._identity = self._found()
+
+    def _opened(self) -> sqlite3.Connection:
+        folder = os.path.dirname(self._path)
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{self.url}: its folder cannot be made: {error.strerror} ({error.filename}); choose another path"
+            ) from None
+        shared = network_filesystem(os.path.realpath(folder), mounts())
+        if shared is not None:
+            raise StoreUnavailable(
+                f"{self.url} is on a network file system ({shared}), where locks of several machines cannot be "
+                f"trusted: use a local disk, or a store on a server (redis://, postgresql://)"
+            )
+        try:
+            return sqlite3.connect(self._path, 0, isolation_level=None, check_same_thread=False, cached_statements=64)
+        except sqlite3.Error as error:
+            raise in_words(self.url, error) from None
+
+    def _patiently(self, action: "Callable[[], None]", timeout: float) -> None:
+        patience = Patience(timeout)
+        while True:
+            try:
+                return action()
+            except sqlite3.Error as error:
+                if not is_busy(error) or not patience.pause():
+                    raise in_words(self.url, error) from None
+
+    def close(self) -> None:
+        try:
+            self.connection.close()
+        except sqlite3.Error:
+            return  # its locks go with the process
+
+    def exclusively(self, action: "Callable[[], Result]") -> "Result":
+        """In one transaction that keeps other writers out from its beginning."""
+        execute = self.connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            result = action()
+            execute("COMMIT")
+        finally:
+            if self.connection.in_transaction:
+                execute("ROLLBACK")
+        return result
+
+    def _durably(self, action: "Callable[[], Result]") -> "Result":
+        """The same, and on the disk when it returns."""
+        self.connection.execute("PRAGMA synchronous=FULL")
+        try:
+            return self.exclusively(action)
+        finally:
+            self.connection.execute("PRAGMA synchronous=NORMAL")
+
+    # Whose times are these?
+
+    def _begin(self) -> None:
+        self.connection.execute("PRAGMA synchronous=NORMAL")
+        self.connection.execute("PRAGMA wal_autocheckpoint=0")
+        self.settle()
+
+    def settle(self) -> None:
+        """Find out whether the times in the file are ours, and make them ours."""
+        self.closed_until = None
+        found = self._described() or self._created()
+        if found.format != FORMAT:
+            raise StoreUnavailable(
+                f"{self.url} was made by another version of Trinco (format {found.format}, we know {FORMAT}): "
+                f"use that version, or another path"
+            )
+        if found.boot.boot_id != self._boot.boot_id:
+            found = self._durably(self._move_in)
+        self._check_clock(found)
+        if found.t_max < self._t_max:
+            self.connection.execute("UPDATE trinco_store SET t_max = max(t_max, ?)", (self._t_max,))
+        self.floor = found.floor
+
+    def _described(self) -> Description | None:
+        try:
+            row = self.connection.execute(_DESCRIBE).fetchone()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return None
+            raise
+        return None if row is None else Description(row)
+
+    def _created(self) -> Description:
+        mode = self.connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        if mode != "wal":
+            raise StoreUnavailable(
+                f"{self.url}: its file system cannot share memory between processes: use a local disk"
+            )
+        self._durably(self._create)
+        description = self._described()
+        assert description is not None
+        return description
+
+    def _create(self) -> None:
+        boot = self._boot
+        self.connection.execute(_STORE)
+        self.connection.execute(_LOCK)
+        self.connection.execute(
+            _BEGIN_STORE,
+            (FORMAT, boot.boot_id, boot.machine_id, boot.offset, wall_microseconds(), self._t_max),
+        )
+
+    def _move_in(self) -> Description:
+        """The file is from another boot. Another process may have been quicker, so it is read again."""
+        found = self._described()
+        assert found is not None
+        if found.boot.boot_id != self._boot.boot_id:
+            rebooted = found.boot.machine_id == self._boot.machine_id != ""
+            if rebooted or self._has_waited(found):
+                self._void(found)
+        after = self._described()
+        assert after is not None
+        return after
+
+    def _has_waited(self, found: Description) -> bool:
+        """Whether the longest lease of the other machine is over, counted from when we first saw the file."""
+        now = self._clock()
+        if found.newcomer != self._boot.boot_id:
+            self.connection.execute(
+                "UPDATE trinco_store SET newcomer = ?, newcomer_since = ?", (self._boot.boot_id, now)
+            )
+        since = found.newcomer_since if found.newcomer == self._boot.boot_id else now
+        end: float = since + max(found.t_max, self._t_max)
+        self.closed_until = None if now >= end else end
+        return now >= end
+
+    def _void(self, found: Description) -> None:
+        largest = self.connection.execute("SELECT max(token) FROM trinco_lock").fetchone()[0] or 0
+        floor = max(found.floor + TOKENS_PER_BOOT, largest + TOKENS_PER_BOOT, wall_microseconds())
+        boot = self._boot
+        self.connection.execute(_VOID, (floor,))
+        self.connection.execute(_MOVE_IN, (boot.boot_id, boot.machine_id, boot.offset, floor, self._t_max))
+
+    def _check_clock(self, found: Description) -> None:
+        """Within one boot two processes may still have two clocks: containers with a time namespace of their own."""
+        if found.boot.boot_id == self._boot.boot_id and found.boot.offset != self._boot.offset:
+            raise StoreUnavailable(
+                f"{self.url} is used by processes with another clock (a time namespace moved by {found.boot.offset}, "
+                f"ours by {self._boot.offset}): use it from one of them only"
+            )
+
+    # Is it still there?
+
+    def _found(self) -> tuple[int, int]:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return 0, 0
+        return found.st_dev, found.st_ino
+
+    def check_still_there(self) -> None:
+        """A file that was removed or replaced excludes nobody who comes now."""
+        if self._found() != self._identity:
+            raise StoreUnavailable(
+                f"{self.url} was removed or replaced while it was in use: what it protected may be taken by others; "
+                f"connect again"
+            )

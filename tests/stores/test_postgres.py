@@ -1,0 +1,637 @@
+"""PostgreSQL: the twin of ``Item.apply`` in SQL, wake-ups, crashes, and what people are told when it goes wrong."""
+
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.stores.postgres_server import PostgresServer, free_port, postgres_server, postgres_template
+from trinco.core.errors import ConfigError, StoreUnavailable
+from trinco.leases.accesses import Access, Apply, Read, Versioned
+from trinco.leases.claim import Claim
+from trinco.leases.item import Item, Limits
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.owner import owner_name
+from trinco.stores.postgres import PostgresStore
+from trinco.stores.postgres_calls import COUNT as NEXT_IN_SQL
+from trinco.stores.postgres_calls import queries
+from trinco.stores.postgres_link import PostgresLink
+from trinco.stores.store import Failed, Hint
+
+__all__ = ["postgres_server", "postgres_template"]
+
+LIMIT = 10.0
+HERE = "a" * 20
+THERE = "b" * 20
+MICROSECONDS = 1_000_000
+ROOT = Path(__file__).parents[2]
+fresh_names = (f"lock {number}" for number in count())
+
+
+def claim(handle: int, attempt: int = 1, address: str = HERE) -> Claim:
+    return Claim(owner_name("ana@laptop:4242", address, handle), attempt)
+
+
+def arrivals(link: PostgresLink, timeout: float = LIMIT) -> list[Any]:
+    """What comes next; nothing if nothing comes."""
+    readable, _, _ = select.select([link.fileno()], [], [], timeout)
+    return link.receive() if readable else []
+
+
+def replies(link: PostgresLink, how_many: int) -> tuple[list[Any], list[str]]:
+    """So many replies, and the owners of the hints that came with them."""
+    arrived: list[Any] = []
+    end = time.monotonic() + LIMIT
+    while sum(not isinstance(each, Hint) for each in arrived) < how_many:
+        assert time.monotonic() < end, f"only {arrived} arrived"
+        arrived += arrivals(link)
+    return [each for each in arrived if not isinstance(each, Hint)], [
+        each.owner for each in arrived if isinstance(each, Hint)
+    ]
+
+
+def access(link: PostgresLink, resource: str, wanted: Access) -> Any:
+    reply = link.send(resource, wanted)
+    return reply if reply is not None else replies(link, 1)[0][0]
+
+
+def ask(link: PostgresLink, resource: str, operation: Operation) -> Any:
+    return access(link, resource, Apply(operation))
+
+
+def read(link: PostgresLink, resource: str) -> Item:
+    reply = access(link, resource, Read())
+    assert isinstance(reply, Versioned)
+    return reply.item
+
+
+def until(probe: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT
+    while not probe():
+        assert time.monotonic() < end, "it did not happen in time"
+
+
+@pytest.fixture
+def name() -> str:
+    return next(fresh_names)
+
+
+@pytest.fixture(scope="module")
+def store(postgres_server: PostgresServer) -> PostgresStore:
+    return PostgresStore(postgres_server.url + "?fresh=1")
+
+
+@pytest.fixture
+def link(store: PostgresStore) -> Iterator[PostgresLink]:
+    link = store.connect(HERE)
+    yield link
+    link.close()
+
+
+@pytest.fixture
+def other(store: PostgresStore) -> Iterator[PostgresLink]:
+    link = store.connect(THERE)
+    yield link
+    link.close()
+
+
+# The twin
+
+claims = st.builds(claim, st.integers(0, 3), st.sampled_from([1, 1, 1, 2]))
+tickets = st.sampled_from([1, 2, 2, 3])
+waits = st.sampled_from([90, 90, 0, 200])
+entries = st.sampled_from([b"one", b"\0two", b"three", b"", None])
+steps = st.sampled_from([0, 1, 7, -5])
+"""A token, counted from the largest committed one."""
+guesses = st.one_of(st.just(NEXT), steps, st.just(2 * 3600 * MICROSECONDS), st.none())
+requests = st.builds(Request, claims, st.sampled_from([50, 100]), tickets, waits, guesses, entries)
+plain_requests = st.builds(Request, claims, st.just(50), st.none(), st.just(0), guesses, entries)
+releases = st.builds(Release, claims)
+commits = st.builds(Commit, claims, steps, entries)
+extensions = st.builds(Extend, claims, st.sampled_from([20, 70, 100]), st.just(1))
+yields = st.builds(Yield, claims, st.one_of(tickets, st.none()), waits, entries)
+operations = st.one_of(requests, plain_requests, releases, requests, plain_requests, commits, extensions, yields)
+
+
+def with_token(operation: Any, largest: int) -> Any:
+    """The operation with a token near the largest one."""
+    token = getattr(operation, "token", None)
+    return operation.but(token=largest + token) if isinstance(token, int) else operation
+
+
+def in_microseconds(operation: Any) -> Any:
+    durations = {each: getattr(operation, each) * MICROSECONDS for each in ("ttl", "wait") if hasattr(operation, each)}
+    return operation.but(**durations)
+
+
+def without_times(item: Item) -> Item:
+    holder = item.holder and item.holder.but(until=0)
+    return item.but(holder=holder, waiters=tuple(each.but(until=0) for each in item.waiters))
+
+
+class Twin:
+    """The same operations on an ``Item``, at the times that the server tells."""
+
+    def __init__(self) -> None:
+        self.item: Item | None = None
+
+    def largest(self) -> int:
+        return self.item.token if self.item else int(time.time() * MICROSECONDS)
+
+    def apply(self, operation: Operation, now: int) -> tuple[Answer, list[str]]:
+        limits = Limits(60 * MICROSECONDS, token=now + 3600 * MICROSECONDS)
+        item = self.item or Item(now)
+        item, answer, woken = item.apply(in_microseconds(operation), now, limits)
+        if self.item or isinstance(operation, Request):
+            self.item = item
+        return answer.but(remaining=answer.remaining / MICROSECONDS), [each.owner for each in woken]
+
+
+@settings(max_examples=300)
+@given(history=st.lists(operations, min_size=12, max_size=40))
+def test_the_functions_in_sql_answer_as_the_item_does(twin_link: PostgresLink, history: list[Operation]) -> None:
+    twin, name = Twin(), next(fresh_names)
+    for step in history:
+        operation = with_token(step, twin.largest())
+        assert twin_link.send(name, Apply(operation)) is None
+        (answer,), hints = replies(twin_link, 1)
+        assert (answer, hints) == twin.apply(operation, twin_link.store_time), operation
+    if twin.item:
+        assert without_times(read(twin_link, name)) == without_times(twin.item)
+
+
+@pytest.fixture(scope="module")
+def twin_link(store: PostgresStore) -> Iterator[PostgresLink]:
+    link = store.connect(HERE)
+    for handle in range(4):
+        link.expect_hints(claim(handle).owner)
+    yield link
+    link.close()
+
+
+def test_a_line_has_room_for_1024_and_the_largest_ticket_goes(link: PostgresLink, name: str) -> None:
+    ask(link, name, Request(claim(0), 30))
+    for ticket in range(2, 1027):
+        link.send(name, Apply(Request(claim(ticket), 30, ticket, 30)))
+    replies(link, 1025)
+    assert [each.ticket for each in read(link, name).waiters] == list(range(2, 1026))
+    ask(link, name, Request(claim(1), 30, 1, 30))
+    assert [each.ticket for each in read(link, name).waiters] == list(range(1, 1025))
+
+
+# Time
+
+
+def test_a_lease_that_ran_out_can_be_taken_and_not_before(link: PostgresLink, name: str) -> None:
+    first = ask(link, name, Request(claim(0), 0.2, token=NEXT))
+    start = time.monotonic()
+    refused = ask(link, name, Request(claim(1), 30, token=NEXT))
+    assert refused.grade is Grade.REFUSED
+    assert 0 < refused.remaining <= 0.2
+    until(lambda: ask(link, name, Request(claim(1), 30, token=NEXT)).grade is Grade.COMMITTED)
+    assert time.monotonic() - start >= refused.remaining - 0.05
+    assert read(link, name).token == first.token + 1
+    assert ask(link, name, Extend(claim(0), 30, 1)).grade is Grade.GONE
+    assert ask(link, name, Release(claim(0))).grade is Grade.GONE
+
+
+def test_a_waiter_whose_time_is_up_stands_in_nobodys_way(link: PostgresLink, name: str) -> None:
+    ask(link, name, Request(claim(0), 30))
+    ask(link, name, Request(claim(1), 30, 1, 0.15))
+    ask(link, name, Release(claim(0)))
+    assert ask(link, name, Request(claim(2), 30, 2, 30)).smaller
+    until(lambda: ask(link, name, Request(claim(2), 30, 2, 30)).grade is Grade.COMMITTED)
+
+
+def test_no_lease_lasts_longer_than_t_max(postgres_server: PostgresServer, name: str) -> None:
+    link = PostgresStore(postgres_server.url + "?fresh=1&t_max=2s").connect(HERE)
+    assert ask(link, name, Request(claim(0), 30)).remaining == 2
+    assert ask(link, name, Extend(claim(0), 30, 1)).remaining <= 2
+    link.close()
+
+
+def test_a_first_token_is_the_servers_time_so_that_none_comes_back(link: PostgresLink, name: str) -> None:
+    before = time.time() * MICROSECONDS
+    assert before < ask(link, name, Request(claim(0), 30, token=NEXT)).token < time.time() * MICROSECONDS + 2
+
+
+def test_a_guess_far_beyond_the_servers_clock_is_not_committed(link: PostgresLink, name: str) -> None:
+    for attempt in (1, 2):
+        mine, now = claim(0, attempt), int(time.time() * MICROSECONDS)
+        assert ask(link, name, Request(mine, 30, token=now + 2 * 3600 * MICROSECONDS)).grade is Grade.TENTATIVE
+        ask(link, name, Release(mine))
+        assert ask(link, name, Request(mine, 30, token=now + 1800 * MICROSECONDS + attempt)).grade is Grade.COMMITTED
+        ask(link, name, Release(mine))
+
+
+def test_a_read_of_an_unknown_name_is_a_free_item(link: PostgresLink, name: str) -> None:
+    item = read(link, name)
+    assert (item.holder, item.waiters) == (None, ())
+    assert item.token > 1e15
+
+
+# Wake-ups
+
+
+def test_a_release_wakes_the_first_in_line(link: PostgresLink, other: PostgresLink, name: str) -> None:
+    first, second = claim(1, address=THERE), claim(2, address=THERE)
+    for each in (first, second):
+        other.expect_hints(each.owner)
+    ask(link, name, Request(claim(0), 30))
+    ask(other, name, Request(second, 30, 2, 30))
+    ask(other, name, Request(first, 30, 1, 30))
+    ask(link, name, Release(claim(0)))
+    assert arrivals(other) == [Hint(first.owner)]
+    assert ask(other, name, Request(first, 30, 1, 30)).grade is Grade.COMMITTED
+    assert ask(other, name, Release(first)).grade is Grade.DONE
+
+
+def test_a_lock_that_was_taken_while_nobody_waited_is_not_released_past_a_waiter(
+    link: PostgresLink, other: PostgresLink, name: str
+) -> None:
+    ask(link, name, Request(claim(0), 30))
+    ask(link, name, Release(claim(0)))
+    waiter = claim(1, address=THERE)
+    other.expect_hints(waiter.owner)
+    assert ask(link, name, Request(claim(0, 2), 30)).grade is Grade.COMMITTED
+    assert ask(other, name, Request(waiter, 30, 1, 30)).grade is Grade.REFUSED
+    assert ask(link, name, Release(claim(0, 2))).grade is Grade.DONE
+    assert arrivals(other) == [Hint(waiter.owner)]
+
+
+def test_who_no_longer_waits_gets_no_hints(link: PostgresLink, other: PostgresLink, name: str) -> None:
+    waiter = claim(1, address=THERE)
+    other.expect_hints(waiter.owner)
+    ask(link, name, Request(claim(0), 30))
+    ask(other, name, Request(waiter, 30, 1, 30))
+    other.ignore_hints(waiter.owner)
+    read(other, name)
+    ask(link, name, Release(claim(0)))
+    other.send(name, Apply(Request(waiter, 30, 1, 30)))
+    (answer,), hints = replies(other, 1)
+    assert answer.grade is Grade.COMMITTED
+    assert hints == []
+
+
+def test_a_waiter_whose_connection_is_gone_is_passed_over(
+    postgres_server: PostgresServer, store: PostgresStore, link: PostgresLink, name: str
+) -> None:
+    gone, waiter = store.connect(THERE), claim(2)
+    link.expect_hints(waiter.owner)
+    ask(link, name, Request(claim(0), 30))
+    ask(gone, name, Request(claim(1, address=THERE), 30, 1, 30))
+    ask(link, name, Request(waiter, 30, 2, 30))
+    with postgres_server.connect() as watching:
+        sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'trinco'"
+        before = watching.execute(sessions).fetchone()
+        gone.close()
+        until(lambda: watching.execute(sessions).fetchone() != before)
+    link.send(name, Apply(Release(claim(0))))
+    (answer,), hints = replies(link, 1)
+    assert (answer.grade, hints) == (Grade.DONE, [waiter.owner])
+    assert ask(link, name, Request(waiter, 30, 2, 30)).grade is Grade.COMMITTED
+
+
+def test_an_owner_that_cannot_be_notified_does_not_break_a_release(link: PostgresLink, name: str) -> None:
+    ask(link, name, Request(claim(0), 30))
+    ask(link, name, Request(Claim("\N{PILE OF POO}" * 3000, 1), 30, 1, 30))
+    assert ask(link, name, Release(claim(0))).grade is Grade.DONE
+
+
+# The disk
+
+
+def test_a_grant_waits_for_the_disk_even_where_the_database_would_not(
+    postgres_server: PostgresServer, store: PostgresStore, name: str
+) -> None:
+    store.connect(HERE).close()
+    functions = queries("trinco")
+    calls = [
+        ("on", b"trinco_request", [name, "me", 1, MICROSECONDS, 0, None, NEXT_IN_SQL, None]),
+        ("off", b"trinco_quick_release", [name, "me", 1]),
+        ("on", b"trinco_quick_request", [name, "me", 1, MICROSECONDS, NEXT_IN_SQL, None]),
+        ("on", b"trinco_extend", [name, "me", 1, MICROSECONDS]),
+        ("off", b"trinco_release", [name, "me", 1]),
+    ]
+    with postgres_server.connect(cursor_factory=psycopg.RawCursor) as connection:
+        for expected, statement, parameters in calls:
+            opposite = "on" if expected == "off" else "off"
+            with connection.transaction():
+                connection.execute(f"SET LOCAL synchronous_commit = {opposite}")
+                connection.execute(functions[statement], parameters)
+                assert connection.execute("SHOW synchronous_commit").fetchone() == (expected,), statement
+
+
+# Links
+
+
+def test_answers_come_in_the_order_of_the_accesses(link: PostgresLink, name: str) -> None:
+    held = Apply(Request(claim(0), 30, token=NEXT))
+    for each in (held, Apply(Request(claim(1), 30)), Read(), Apply(Release(claim(0))), held):
+        assert link.send(name, each) is None
+    (first, second, third, fourth, fifth), _ = replies(link, 5)
+    assert [each.grade for each in (first, second, fourth, fifth)] == [
+        Grade.COMMITTED, Grade.REFUSED, Grade.DONE, Grade.COMMITTED,
+    ]  # fmt: skip
+    assert third.item.holder.claim == claim(0)
+    assert fifth.token == first.token + 1
+
+
+def test_of_eight_who_ask_first_at_once_one_gets_it(store: PostgresStore, name: str) -> None:
+    links = [store.connect(HERE) for _ in range(8)]
+    for handle, each in enumerate(links):
+        each.send(name, Apply(Request(claim(handle), 30, token=NEXT)))
+    grades = [replies(each, 1)[0][0].grade for each in links]
+    assert sorted(each.value for each in grades) == ["committed"] + ["refused"] * 7
+    for each in links:
+        each.close()
+
+
+COUNTING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tests.stores.test_postgres import ask, claim, PostgresStore, Grade, Request, Release, NEXT
+url, path, me = sys.argv[2], sys.argv[3], claim(int(sys.argv[4]))
+link = PostgresStore(url).connect("a" * 20)
+for attempt in range(1, 31):
+    mine = me.but(attempt=attempt)
+    while (answer := ask(link, "counter", Request(mine, 30, token=NEXT))).grade is not Grade.COMMITTED:
+        pass
+    with open(path) as file:
+        lines = file.read()
+    with open(path, "w") as file:
+        file.write(lines + f"{answer.token}\\n")
+    ask(link, "counter", Release(mine))
+link.close()
+"""
+
+
+def test_processes_exclude_each_other_and_tokens_rise(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.touch()
+    arguments = [str(ROOT), postgres_server.url + "?fresh=1", str(path)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", COUNTING, *arguments, str(number)], cwd=ROOT) for number in range(3)
+    ]
+    assert [each.wait(30) for each in processes] == [0, 0, 0]
+    tokens = [int(line) for line in path.read_text().split()]
+    assert len(tokens) == 90
+    assert tokens == sorted(set(tokens))
+
+
+CREATING = """
+import sys
+from trinco.stores.postgres import PostgresStore
+from trinco.stores.postgres_calls import COUNT as NEXT_IN_SQL
+from trinco.stores.postgres_calls import queries
+store = PostgresStore(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+store.connect("a" * 20).close()
+"""
+
+
+def test_eight_processes_at_once_can_make_the_schema(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url + "?fresh=1&schema=at%20%22once%22"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", CREATING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(8)
+    ]
+    for each in processes:
+        assert each.stdout is not None
+        assert each.stdout.readline() == b"ready\n"
+    for each in processes:
+        each.communicate(b"go\n", timeout=30)
+    assert [each.returncode for each in processes] == [0] * 8
+
+
+def test_names_may_hold_anything_and_are_listed_in_order(postgres_server: PostgresServer) -> None:
+    link = PostgresStore(postgres_server.url + "?fresh=1&schema=names").connect(HERE)
+    names = ["100%", "100x", "a'b\"c", "a\\b", "a_b", "axb", "Zürich", "naïve ☂", "日本"]
+    for each in names:
+        assert ask(link, each, Request(claim(0), 30)).grade is Grade.COMMITTED
+    assert list(link.names()) == sorted(names)
+    assert list(link.names("100%")) == ["100%"]
+    assert list(link.names("a_")) == ["a_b"]
+    assert list(link.names("a\\")) == ["a\\b"]
+    link.close()
+
+
+def test_a_name_that_cannot_be_kept_is_refused_in_one_line(link: PostgresLink) -> None:
+    for impossible in ("zero\0byte", "lone \ud800 surrogate"):
+        reply = ask(link, impossible, Request(claim(0), 30))
+        assert isinstance(reply, Failed)
+        assert "nothing was" in reply.reason
+
+
+def test_a_pooler_that_forgets_prepared_statements_does_no_harm(link: PostgresLink, name: str) -> None:
+    link._pgconn.exec_(b"DEALLOCATE ALL")
+    first = ask(link, name, Request(claim(0), 30, token=NEXT))
+    assert ask(link, name, Release(claim(0))).grade is Grade.DONE
+    assert ask(link, name, Request(claim(0), 30, token=NEXT)).token == first.token + 1
+
+
+def test_an_access_that_takes_too_long_fails_and_changes_nothing(
+    postgres_server: PostgresServer, store: PostgresStore, name: str
+) -> None:
+    link = store.connect(HERE, timeout=0.2)
+    ask(link, name, Request(claim(0), 30))
+    with postgres_server.connect() as blocking, blocking.transaction():
+        blocking.execute("SELECT FROM trinco.lease WHERE name = %s FOR UPDATE", [name])
+        reply = ask(link, name, Release(claim(0)))
+    assert isinstance(reply, Failed)
+    assert "nothing was changed" in reply.reason
+    assert read(link, name).holder is not None
+    link.close()
+
+
+# Crashes
+
+
+@pytest.fixture
+def own_server(postgres_template: Path) -> Iterator[PostgresServer]:
+    server = PostgresServer(postgres_template)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+def lose(link: PostgresLink) -> str:
+    """Use a link until it says that it is lost."""
+    with pytest.raises(StoreUnavailable) as lost:
+        until(lambda: not isinstance(ask(link, "lost", Release(claim(0))), Access))
+    link.close()
+    return str(lost.value)
+
+
+def test_a_server_without_fsync_stays_out_after_a_crash(own_server: PostgresServer) -> None:
+    url = own_server.url + "?t_max=1s"
+    link = PostgresStore(url + "&fresh=1").connect(HERE)
+    token = ask(link, "nightly", Request(claim(0), 1, token=NEXT)).token
+    own_server.kill()
+    assert "127.0.0.1" in lose(link)
+    own_server.restart()
+    link = PostgresStore(url).connect(HERE)
+    again = PostgresStore(url).connect(HERE)
+    for each in (link, again):
+        reply = ask(each, "nightly", Request(claim(1), 1, token=NEXT))
+        assert isinstance(reply, Failed)
+        assert "fresh=1" in reply.reason
+        assert "ms" in reply.reason
+    until(lambda: isinstance(ask(link, "nightly", Request(claim(1), 1, token=NEXT)), Answer))
+    assert read(link, "nightly").token > token + 1
+    link.close()
+    again.close()
+
+
+def test_fresh_opens_a_server_that_stays_out(own_server: PostgresServer) -> None:
+    closed = PostgresStore(own_server.url).connect(HERE)
+    assert isinstance(ask(closed, "nightly", Request(claim(0), 30)), Failed)
+    link = PostgresStore(own_server.url + "?fresh=1").connect(HERE)
+    assert ask(link, "nightly", Request(claim(0), 30)).grade is Grade.COMMITTED
+    link.close()
+    closed.close()
+
+
+def test_with_fsync_leases_survive_a_crash_and_nobody_stays_out(postgres_template: Path) -> None:
+    server = PostgresServer(postgres_template, "fsync=on", "full_page_writes=on")
+    try:
+        store = PostgresStore(server.start().url)
+        link = store.connect(HERE)
+        token = ask(link, "nightly", Request(claim(0), 30, token=NEXT)).token
+        server.kill()
+        lose(link)
+        server.restart()
+        link = store.connect(HERE)
+        assert ask(link, "nightly", Request(claim(1), 30)).grade is Grade.REFUSED
+        assert ask(link, "nightly", Extend(claim(0), 30, 1)).token == token
+        link.close()
+    finally:
+        server.stop()
+
+
+# What people are told
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(StoreUnavailable) as refused:
+        PostgresStore(url).connect(HERE, timeout=2)
+    assert "\n" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def roles(postgres_server: PostgresServer) -> None:
+    with postgres_server.connect() as connection:
+        connection.execute("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+        connection.execute("CREATE ROLE stranger LOGIN")
+        connection.execute("ALTER ROLE stranger SET default_transaction_read_only = off")
+
+
+def as_role(server: PostgresServer, role: str, path: str = "/postgres") -> str:
+    return f"postgresql://{role}@127.0.0.1:{server.port}{path}"
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    assert "is the server running" in refusal(f"postgresql://trinco@127.0.0.1:{free_port()}/postgres")
+
+
+@pytest.mark.usefixtures("roles")
+def test_a_wrong_password_is_named_and_not_shown(postgres_server: PostgresServer) -> None:
+    assert "check the user and the password" in refusal(as_role(postgres_server, "guarded:secret"))
+
+
+def test_a_missing_database_is_named(postgres_server: PostgresServer) -> None:
+    line = refusal(as_role(postgres_server, "trinco", "/nowhere"))
+    assert '"nowhere" does not exist' in line
+
+
+@pytest.mark.usefixtures("roles")
+def test_who_may_not_create_the_schema_is_told_what_to_do(postgres_server: PostgresServer) -> None:
+    assert "GRANT CREATE ON DATABASE" in refusal(as_role(postgres_server, "stranger") + "?schema=theirs")
+
+
+@pytest.mark.usefixtures("roles")
+def test_who_may_not_create_can_use_what_is_there_once_granted(postgres_server: PostgresServer, name: str) -> None:
+    PostgresStore(postgres_server.url + "?fresh=1&schema=shared").connect(HERE).close()
+    url = as_role(postgres_server, "stranger") + "?schema=shared"
+    assert "GRANT USAGE ON SCHEMA" in refusal(url)
+    with postgres_server.connect() as connection:
+        connection.execute("GRANT USAGE ON SCHEMA shared TO stranger")
+        connection.execute("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA shared TO stranger")
+    link = PostgresStore(url).connect(HERE)
+    assert ask(link, name, Request(claim(0), 30)).grade is Grade.COMMITTED
+    ask(link, name, Request(claim(1), 30, 1, 30))
+    assert ask(link, name, Release(claim(0))).grade is Grade.DONE
+    link.close()
+
+
+def test_a_read_only_server_is_named(postgres_server: PostgresServer) -> None:
+    line = refusal(postgres_server.url + "?options=-c%20default_transaction_read_only%3Don")
+    assert "primary" in line
+
+
+def test_a_schema_of_a_later_trinco_is_left_alone(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url + "?fresh=1&schema=later"
+    PostgresStore(url).connect(HERE).close()
+    with postgres_server.connect() as connection:
+        connection.execute("UPDATE later.store SET layout = 99")
+    assert "later Trinco" in refusal(url)
+
+
+def test_a_schema_of_an_earlier_trinco_is_brought_up_to_date(postgres_server: PostgresServer, name: str) -> None:
+    store = PostgresStore(postgres_server.url + "?fresh=1&schema=earlier")
+    link = store.connect(HERE)
+    token = ask(link, name, Request(claim(0), 30, token=NEXT)).token
+    link.close()
+    with postgres_server.connect() as connection:
+        connection.execute("UPDATE earlier.store SET layout = 0")
+        connection.execute("DROP FUNCTION earlier.release")
+    link = store.connect(HERE)
+    assert ask(link, name, Release(claim(0))).grade is Grade.DONE
+    assert read(link, name).token == token
+    link.close()
+
+
+def test_tables_that_vanish_are_named(postgres_server: PostgresServer) -> None:
+    link = PostgresStore(postgres_server.url + "?fresh=1&schema=brief").connect(HERE)
+    with postgres_server.connect() as connection:
+        connection.execute("DROP SCHEMA brief CASCADE")
+    reply = ask(link, "nightly", Request(claim(0), 30))
+    assert isinstance(reply, Failed)
+    assert "connect again" in reply.reason
+    link.close()
+
+
+def test_a_url_says_where_and_keeps_its_password() -> None:
+    store = PostgresStore("postgres://ana:secret@db.example:6543/locks?t_max=2s&sslmode=require&password=secret")
+    assert store.url == "postgres://ana@db.example:6543/locks?t_max=2s&sslmode=require"
+    assert (store.domain, store.kind, store.local, store.t_max) == ("db.example:6543", "one-access", False, 2)
+    assert PostgresStore("postgresql://a,[::1]:7/x").domain == "a:5432,[::1]:7"
+    assert PostgresStore("postgresql:///x?host=/run/pg&port=7").domain == "/run/pg:7"
+
+
+@pytest.mark.parametrize("options", ["fresh=maybe", "t_max=0", "schema="])
+def test_options_that_make_no_sense_are_refused(options: str) -> None:
+    with pytest.raises(ConfigError):
+        PostgresStore("postgresql://db.example/locks?" + options)
+
+
+def test_a_url_that_libpq_cannot_read_is_a_mistake_in_the_configuration() -> None:
+    with pytest.raises(ConfigError):
+        PostgresStore("postgresql://db.example/locks?no_such_option=1").connect(HERE)
+
+
+def test_psycopg_is_driven_by_its_c_implementation() -> None:
+    assert psycopg.pq.__impl__ in ("c", "binary")

@@ -1,0 +1,349 @@
+"""The Redis store against real servers."""
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.stores.redis_caller import ADDRESS, ELSEWHERE, LIMIT_S, Caller, Servers, close_callers, mine, vendor
+from tests.stores.servers import RedisServer
+from trinco.core.errors import StoreUnavailable
+from trinco.leases.accesses import Begin
+from trinco.leases.claim import Claim
+from trinco.leases.item import Item, Limits
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.stores.redis import RedisStore
+from trinco.stores.redis_words import MICRO
+from trinco.stores.store import Failed
+
+T_MAX = 60.0
+_fresh_names = (f"lock {number} of {os.getpid()}" for number in count())
+
+
+@pytest.fixture(autouse=True)
+def _callers_are_closed() -> Iterator[None]:
+    yield
+    close_callers()
+
+
+@pytest.fixture
+def caller(redis_server: RedisServer) -> Caller:
+    return Caller(redis_server.url)
+
+
+@pytest.fixture
+def name() -> str:
+    return next(_fresh_names)
+
+
+# The twin of Item.apply
+
+CLAIMS = st.builds(
+    lambda who, attempt: mine(who[0], attempt, who[1]),
+    st.sampled_from([(1, "ana"), (2, "Zoe"), (3, "Éva")]),
+    st.integers(1, 2),
+)
+TICKETS = st.one_of(st.none(), st.integers(0, 2), st.just(2**52 - 1))
+TTLS = st.sampled_from([0.0005, 20.0, 30.0, 59.9999995, 1000.0])
+WAITS = st.sampled_from([0, 0.0005, 10.0, 25.0])
+GUESSES = st.one_of(st.integers(-2, 2), st.sampled_from([3_000 * MICRO, 4_000 * MICRO, -(10**15)]))
+"""Tokens: small ones are distances from the lock's own, large ones from the clock."""
+TOKENS = st.one_of(st.none(), st.just(NEXT), GUESSES)
+ENTRIES = st.one_of(st.none(), st.binary(max_size=30))
+OPERATIONS = st.one_of(
+    st.builds(Request, CLAIMS, TTLS, TICKETS, WAITS, TOKENS, ENTRIES),
+    st.builds(Request, CLAIMS, st.just(30.0), TICKETS, st.just(25.0), TOKENS, ENTRIES),
+    st.builds(Commit, CLAIMS, GUESSES, ENTRIES),
+    st.builds(Commit, CLAIMS, st.integers(0, 1), ENTRIES),
+    st.builds(Extend, CLAIMS, TTLS, st.integers(0, 3)),
+    st.builds(Yield, CLAIMS, TICKETS, WAITS, ENTRIES),
+    st.builds(Release, CLAIMS),
+)
+
+
+def with_real_token(operation: Operation, item: Item | None) -> Operation:
+    token, clock = getattr(operation, "token", None), time.time_ns() // 1000
+    if type(token) is not int:
+        return operation
+    return operation.but(token=token + (clock if item is None or abs(token) > 2 else item.token))
+
+
+def in_microseconds(operation: Operation) -> Operation:
+    times = {name: round(getattr(operation, name) * MICRO) for name in ("ttl", "wait") if hasattr(operation, name)}
+    return operation.but(**times)
+
+
+class Model:
+    """``Item.apply`` at the very microsecond at which the server did it."""
+
+    def __init__(self) -> None:
+        self.item: Item | None = None
+
+    def at(self, now: int) -> Item:
+        return Item(now) if self.item is None else self.item
+
+    def apply(self, operation: Operation, now: int) -> Answer:
+        before = self.at(now)
+        limits = Limits(round(T_MAX * MICRO), 1024, now + 3600 * MICRO)
+        after, answer, _ = before.apply(in_microseconds(operation), now, limits)
+        if after is not before:
+            self.item = after
+        return answer.but(remaining=answer.remaining / MICRO)
+
+
+def in_seconds(item: Item, now: int) -> Item:
+    return item.settled(now).counted_from(now)._moved(lambda remaining: remaining / MICRO)
+
+
+@settings(max_examples=300)
+@given(operations=st.lists(OPERATIONS, min_size=12, max_size=30))
+def test_the_script_is_the_twin_of_apply(redis_server: RedisServer, operations: list[Operation]) -> None:
+    caller, model, name = Caller(redis_server.url), Model(), next(_fresh_names)
+    caller.link.expect_hints(mine().owner)  # all claims have this address, so nobody is taken for dead
+    for each in operations:
+        operation = with_real_token(each, model.item)
+        said = caller.ask(name, operation)
+        assert said == model.apply(operation, caller.link.store_time), operation
+        read = caller.item(name)
+        assert read == in_seconds(model.at(caller.link.store_time), caller.link.store_time)
+    close_callers()
+
+
+def test_a_new_lock_starts_above_every_token_that_this_server_can_have_given(caller: Caller, name: str) -> None:
+    before = caller.item(name).token
+    assert abs(before - time.time_ns() // 1000) < 60 * MICRO
+    assert caller.ask(name, Request(mine(), 30, token=NEXT)).token > before
+
+
+def test_tokens_grow_by_one_and_stay_when_the_lock_is_free(caller: Caller, name: str) -> None:
+    first = caller.ask(name, Request(mine(), 30, token=NEXT)).token
+    assert caller.ask(name, Release(mine())).grade is Grade.DONE
+    assert caller.item(name) == Item(token=first)
+    assert caller.ask(name, Request(mine(2), 30, token=NEXT)).token == first + 1
+
+
+def test_a_lease_that_has_run_out_is_free_for_others_and_gone_for_its_owner(caller: Caller, name: str) -> None:
+    granted = caller.ask(name, Request(mine(), 0.05))
+    end = caller.link.store_time + round(granted.remaining * MICRO)
+    while (refused := caller.ask(name, Request(mine(2), 30))).grade is Grade.REFUSED:
+        assert refused.remaining > 0
+        assert caller.link.store_time < end
+    assert refused.grade is Grade.COMMITTED
+    assert caller.link.store_time >= end
+    assert caller.ask(name, Extend(mine(), 30, 1)).grade is Grade.GONE
+
+
+def test_no_lease_counts_for_longer_than_t_max(redis_server: RedisServer, name: str) -> None:
+    caller = Caller(redis_server.url + "&t_max=2s")
+    assert caller.ask(name, Request(mine(), 1000)).remaining == 2
+    assert caller.ask(name, Extend(mine(), 1000, 1)).remaining <= 2
+
+
+CROWD = """
+local time, waiters = redis.call('TIME'), {}
+local ends = (time[1] + 50) * 1000000
+for number = 1, 1024 do
+  waiters[number] = {owner = 'w' .. number, attempt = 1, ends = ends, ticket = 2 * number, entry = ARGV[1]}
+end
+local holder = {owner = 'h', attempt = 1, ends = ends}
+redis.call('SET', KEYS[1], cmsgpack.pack({trinco = 1, token = 5, holder = holder, waiters = waiters}))
+"""
+
+
+def test_of_too_many_waiters_the_largest_ticket_is_forgotten(
+    redis_server: RedisServer, caller: Caller, name: str
+) -> None:
+    with vendor(redis_server) as connection:
+        connection.eval(CROWD, 1, f"trinco:{{{name}}}", b"x" * 4096)
+    assert caller.ask(name, Request(mine(1), 30, ticket=5, wait=60)).grade is Grade.REFUSED
+    assert caller.ask(name, Request(mine(2), 30, ticket=9999, wait=60)).grade is Grade.REFUSED
+    tickets = [each.ticket for each in caller.item(name).waiters]
+    assert tickets == [2, 4, 5, *range(6, 2048, 2)]
+
+
+def test_an_entry_of_any_bytes_comes_back_as_it_was(caller: Caller, name: str) -> None:
+    entry = bytes(range(256)) * 16
+    caller.ask(name, Request(mine(), 30, ticket=1, token=NEXT, entry=entry))
+    holder = caller.item(name).holder
+    assert holder is not None
+    assert holder.entry == entry
+    assert caller.item(name).evidence == entry
+    assert caller.ask(name, Request(mine(2), 30)).ticket == entry
+    tentative = caller.ask(name, Request(mine(1, 2), 30, token=5, entry=b""))
+    assert (tentative.grade, tentative.evidence) == (Grade.TENTATIVE, entry)
+
+
+def test_the_largest_numbers_are_exact(caller: Caller, name: str) -> None:
+    large = 2**53 - 1
+    caller.ask(name, Request(mine(), 30, ticket=large))
+    assert caller.ask(name, Commit(mine(), large)).token == large
+    assert caller.item(name).token == large
+    beyond = caller.ask(name, Request(mine(1, 2), 30, token=NEXT))
+    assert isinstance(beyond, Failed)
+    assert "take another name" in beyond.reason
+    for operation in (Commit(mine(), 2**53), Request(mine(), 30, ticket=-1)):
+        assert isinstance(caller.ask(name, operation), Failed)
+
+
+def test_what_only_other_kinds_of_store_can_do_fails(caller: Caller, name: str) -> None:
+    assert isinstance(caller.ask(name, Begin()), Failed)
+
+
+def test_names_come_in_order_and_by_prefix(redis_servers: Servers) -> None:
+    caller = Caller(redis_servers().url)
+    for name in ("b*", "a", "b{x}", "bc", "é"):
+        caller.ask(name, Request(mine(), 30))
+    assert list(caller.link.names()) == ["a", "b*", "bc", "b{x}", "é"]
+    assert list(caller.link.names("b*")) == ["b*"]
+
+
+def test_who_waits_already_is_written_again_only_when_half_the_time_is_over(caller: Caller, name: str) -> None:
+    caller.ask(name, Request(mine(1), 50))
+    for wait, remembered in ((10, 10), (19, 10), (21, 21)):
+        caller.ask(name, Request(mine(2), 30, ticket=1, wait=wait))
+        assert round(caller.item(name).waiters[0].until) == remembered
+
+
+def test_a_token_that_is_not_larger_is_not_committed(caller: Caller, name: str) -> None:
+    token = caller.ask(name, Request(mine(1), 50, token=NEXT, entry=b"first")).token
+    caller.ask(name, Release(mine(1)))
+    assert caller.ask(name, Request(mine(2), 50, ticket=5, token=token)).grade is Grade.TENTATIVE
+    assert caller.ask(name, Commit(mine(2), token)) == Answer(Grade.REFUSED, evidence=b"first")
+    caller.ask(name, Request(mine(3), 50, ticket=1, wait=60))
+    assert caller.ask(name, Commit(mine(2), token + 1)) == Answer(Grade.COMMITTED, token + 1, smaller=True)
+
+
+# Hints
+
+
+def test_a_release_wakes_the_first_in_line(redis_server: RedisServer, caller: Caller, name: str) -> None:
+    waiter, owner = Caller(redis_server.url, ELSEWHERE), mine(7, address=ELSEWHERE)
+    caller.ask(name, Request(mine(), 30))
+    waiter.link.expect_hints(owner.owner)
+    waiter.ask(name, Request(owner, 30, ticket=1, wait=60))
+    caller.ask(name, Release(mine()))
+    assert waiter.hint() == owner.owner
+    assert waiter.ask(name, Request(owner, 30, ticket=1, wait=60)).grade is Grade.COMMITTED
+
+
+def test_a_yield_wakes_the_first_in_line(caller: Caller, name: str) -> None:
+    caller.link.expect_hints(mine(2).owner)
+    caller.ask(name, Request(mine(1), 30, ticket=9))
+    caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
+    caller.ask(name, Yield(mine(1), 9, 60))
+    assert caller.hint() == mine(2).owner
+
+
+def test_hints_for_those_who_do_not_wait_any_more_are_kept_back(caller: Caller, name: str) -> None:
+    for each in (mine(1), mine(2)):
+        caller.link.expect_hints(each.owner)
+    caller.link.ignore_hints(mine(1).owner)
+    caller.ask(name, Request(mine(3), 30))
+    caller.ask(name, Request(mine(1), 30, ticket=1, wait=60))
+    caller.ask(name, Request(mine(2), 30, ticket=2, wait=60))
+    caller.ask(name, Release(mine(3)))
+    caller.ask(name, Release(mine(1)))
+    assert caller.hint() == mine(2).owner
+    assert caller.hints == []
+
+
+def test_a_waiter_whose_process_is_gone_is_passed_over(redis_server: RedisServer, caller: Caller, name: str) -> None:
+    dead, owner = Caller(redis_server.url, ELSEWHERE), mine(7, address=ELSEWHERE)
+    dead.link.expect_hints(owner.owner)
+    dead.ask(name, Request(mine(1), 30))
+    dead.ask(name, Request(owner, 30, ticket=1, wait=60))
+    caller.link.expect_hints(mine(2).owner)
+    caller.ask(name, Request(mine(2), 30, ticket=2, wait=60))
+    dead.link.close()
+    wait_until_nobody_listens(redis_server, ELSEWHERE)
+    caller.ask(name, Release(mine(1)))
+    assert caller.hint() == mine(2).owner
+    assert [each.claim for each in caller.item(name).waiters] == [mine(2)]
+
+
+def wait_until_nobody_listens(server: RedisServer, address: str) -> None:
+    limit = time.monotonic() + LIMIT_S
+    with vendor(server) as connection:
+        while connection.pubsub_numsub(f"trinco:wake:{address}")[0][1]:
+            assert time.monotonic() < limit
+
+
+def test_a_waiter_whose_name_has_no_address_is_not_taken_for_dead(caller: Caller, name: str) -> None:
+    caller.ask(name, Request(mine(1), 30))
+    caller.ask(name, Request(Claim("somebody", 1), 30, ticket=1, wait=60))
+    caller.ask(name, Release(mine(1)))
+    assert [each.claim.owner for each in caller.item(name).waiters] == ["somebody"]
+
+
+def test_a_user_who_may_not_subscribe_still_gets_answers_in_order(redis_servers: Servers, name: str) -> None:
+    server = redis_servers()
+    with vendor(server) as connection:
+        rules = ("ACL", "SETUSER", "ana", "on", ">pass", "~*", "resetchannels", "+@all")
+        connection.execute_command(*rules)
+    caller = Caller(server.url.replace("redis://", "redis://ana:pass@"))
+    caller.link.expect_hints(mine().owner)
+    assert caller.ask(name, Request(mine(), 30)).grade is Grade.COMMITTED
+    caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
+    assert caller.ask(name, Release(mine())).grade is Grade.DONE
+    assert len(caller.item(name).waiters) == 1, "what could not be published proves nobody dead"
+
+
+# The connection
+
+
+def test_a_server_that_has_lost_the_script_is_given_it_again(redis_servers: Servers, name: str) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    caller.ask(name, Request(mine(), 30))
+    with vendor(server) as connection:
+        connection.script_flush()
+    for handle in (1, 2, 3):
+        caller.send(f"{name} {handle}", Request(mine(handle), 30 + handle))
+    assert [round(caller.reply().remaining) for _ in range(3)] == [31, 32, 33]
+
+
+def test_a_server_that_pauses_answers_everything_in_order_afterwards(redis_servers: Servers, name: str) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    server.pause()
+    for number in range(30):
+        caller.send(f"{name} {number}", Request(mine(), 10 + number, entry=b"x" * 4096))
+    assert caller.link.receive() == []
+    server.resume()
+    assert [round(caller.reply().remaining) for _ in range(30)] == list(range(10, 40))
+
+
+def test_a_server_that_hangs_is_given_up_after_64_accesses(redis_servers: Servers, name: str) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    assert caller.ask(name, Request(mine(), 30)).grade is Grade.COMMITTED
+    server.pause()
+    for _ in range(64):
+        caller.send(name, Extend(mine(), 30, 1))
+    with pytest.raises(StoreUnavailable, match="64 accesses are without an answer"):
+        caller.send(name, Extend(mine(), 30, 1))
+    server.resume()
+
+
+def test_a_killed_server_is_noticed_and_named(redis_servers: Servers, name: str) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    caller.ask(name, Request(mine(), 30))
+    server.kill()
+    with pytest.raises(StoreUnavailable, match=f"redis://127.0.0.1:{server.port}/0: the .*connection"):
+        caller.reply()
+    caller.link.close()
+    caller.link.close()  # and again
+    with pytest.raises(StoreUnavailable, match=r"cannot connect: .*is the server running"):
+        RedisStore(server.url).connect(ADDRESS)
+
+
+def test_a_unix_socket_will_do(redis_servers: Servers, name: str) -> None:
+    path = f"/tmp/trinco-redis-{os.getpid()}.sock"
+    redis_servers("--unixsocket", path)
+    caller = Caller(f"unix://{path}?db=3&fresh=1")
+    assert caller.ask(name, Request(mine(), 30)).grade is Grade.COMMITTED

@@ -1,0 +1,460 @@
+"""The Redis store where things go wrong: servers that forget, refuse, lie, or are none; and what a URL means."""
+
+import math
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.stores.redis_caller import ADDRESS, LIMIT_S, Caller, Servers, close_callers, mine, vendor
+from tests.stores.redis_fakes import FakeServer, TlsFront
+from tests.stores.servers import RedisServer
+from trinco.core.errors import ConfigError, StoreUnavailable, UsageError
+from trinco.leases.accesses import Read
+from trinco.leases.operation import NEXT, Answer, Extend, Grade, Release, Request
+from trinco.stores.redis import Place, RedisStore, parse, recovery
+from trinco.stores.resp import UNSENT_LIMIT, Wire
+from trinco.stores.store import Failed, StaysOut
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _callers_are_closed() -> Iterator[None]:
+    yield
+    close_callers()
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("redis://h", Place("redis://h", "redis://h:6379", "h:6379")),
+        ("redis://h:1/2?t_max=2s", Place("redis://h:1/2", "redis://h:1/2", "h:1", 2.0)),
+        ("redis://ana:se%40cret@h/0", Place("redis://ana:se%40cret@h/0", "redis://ana@h:6379/0", "h:6379")),
+        ("redis://:secret@h?fresh=1", Place("redis://:secret@h", "redis://h:6379", "h:6379", fresh=True)),
+        ("rediss://[::1]:7?ssl_x=%2Fc", Place("rediss://[::1]:7?ssl_x=%2Fc", "rediss://[::1]:7", "[::1]:7")),
+        ("unix:///r.sock?t_max=500ms&password=x", Place("unix:///r.sock?password=x", "unix:///r.sock", "/r.sock", 0.5)),
+        ("redis://h?fresh=0&t_max=2", Place("redis://h", "redis://h:6379", "h:6379", 2.0)),
+    ],
+)  # fmt: skip
+def test_a_url_is_understood_and_shown_without_its_password(url: str, place: Place) -> None:
+    assert parse(url) == place
+    store = RedisStore(url)
+    assert (store.url, store.domain, store.t_max) == (place.shown, place.domain, place.t_max)
+    assert (store.kind, store.local) == ("one-access", False)
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h:x", "http://h", "redis://h?t_max=0", "redis://h?t_max=soon", "redis://h?fresh=yes"]
+)
+def test_a_url_that_makes_no_sense_is_refused(url: str) -> None:
+    with pytest.raises(UsageError):
+        parse(url)
+
+
+def test_a_url_that_cannot_be_read_does_not_show_its_password() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("redis://ana:se/cret@h")
+    assert "se" not in str(caught.value).split()
+    assert "cret" not in str(caught.value)
+
+
+def test_an_option_that_the_vendor_does_not_know_is_named() -> None:
+    with pytest.raises(ConfigError, match="colour"):
+        RedisStore("redis://127.0.0.1:1?colour=red").connect(ADDRESS)
+
+
+# A server that forgets
+
+
+@pytest.mark.parametrize(
+    ("epoch", "fresh", "uptime", "stays_out"),
+    [
+        (b"this", False, 0, 0),
+        (b"this", True, 0, 0),
+        (None, True, 0, 0),
+        (None, False, 0, 60),
+        (None, False, 3, 58),
+        (None, False, 60, 1),
+        (None, False, 61, 0),
+        (b"other", False, 3, 58),
+        (b"other", True, 3, 58),
+        (b"other", False, 61, 0),
+    ],
+)
+def test_how_long_a_server_stays_out(epoch: bytes | None, fresh: bool, uptime: int, stays_out: float) -> None:
+    """Its uptime may be a second shorter than it says."""
+    out = recovery(Place("", "", "", 60, fresh), epoch, b"this", uptime, now=1000.0)
+    assert (0 if out is None else out.until - 1000) == stays_out
+
+
+def test_a_server_that_came_back_empty_stays_out_and_says_so_until_it_may_grant(redis_servers: Servers) -> None:
+    server = redis_servers()
+    holder = Caller(server.url)
+    token = holder.ask("x", Request(mine(1), 30, token=NEXT)).token
+    holder.link.close()
+    server.options = "t_max=2s"
+    server.restart_empty()
+    caller = Caller(server.url)
+    refusal = caller.ask("x", Request(mine(2), 2, token=NEXT))
+    assert isinstance(refusal, StaysOut)
+    assert f"127.0.0.1:{server.port}" in refusal.reason
+    assert "may have forgotten who holds what; it stays out for " in refusal.reason
+    assert "?fresh=1" in refusal.reason
+    assert 0 < refusal.seconds <= 3
+    assert isinstance(caller.ask("x", Read()), StaysOut)
+    assert granted_at_last(caller).token > token
+    caller.link.close()
+    other = Caller(server.url.replace("t_max=2s", "t_max=60s"))
+    assert other.ask("y", Request(mine(2), 2)).grade is Grade.COMMITTED, "the run id is known"
+
+
+def granted_at_last(caller: Caller) -> Answer:
+    limit = time.monotonic() + LIMIT_S
+    while isinstance(answer := caller.ask("x", Request(mine(2), 2, token=NEXT)), StaysOut):
+        assert time.monotonic() < limit
+        time.sleep(min(answer.seconds, 0.2))
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def test_nobody_is_let_in_by_another_client_that_waits_for_the_same_server(redis_servers: Servers) -> None:
+    server = redis_servers(options="")
+    for _ in range(2):
+        caller = Caller(server.url)
+        assert isinstance(caller.ask("x", Request(mine(), 30)), StaysOut)
+
+
+def test_a_server_that_has_never_held_a_lock_may_be_said_to_be_fresh(redis_servers: Servers) -> None:
+    server = redis_servers(options="fresh=1")
+    server.restart_empty()
+    caller = Caller(server.url)
+    assert caller.ask("x", Request(mine(), 30)).grade is Grade.COMMITTED
+
+
+def test_a_server_that_remembers_another_life_is_not_fresh_whatever_is_said(redis_servers: Servers) -> None:
+    server = redis_servers("--appendonly", "yes", options="fresh=1")
+    caller = Caller(server.url)
+    caller.ask("x", Request(mine(), 30))
+    caller.link.close()
+    with vendor(server) as connection:
+        connection.config_set("appendfsync", "no")
+    server.process.terminate() if server.process else None
+    server.restart()
+    caller = Caller(server.url)
+    refusal = caller.ask("x", Request(mine(), 30))
+    assert isinstance(refusal, StaysOut)
+    assert "fresh" not in refusal.reason
+
+
+def test_a_server_that_writes_before_it_answers_forgets_nothing(redis_servers: Servers) -> None:
+    server = redis_servers("--appendonly", "yes", "--appendfsync", "always", options="")
+    caller = Caller(server.url)
+    token = caller.ask("x", Request(mine(), 30, token=NEXT)).token
+    caller.link.close()
+    server.restart()
+    caller = Caller(server.url)
+    assert caller.ask("x", Request(mine(2), 30)).grade is Grade.REFUSED
+    assert caller.item("x").token == token
+
+
+# A server that refuses
+
+
+def test_a_password_is_given_or_asked_for(redis_servers: Servers) -> None:
+    server = redis_servers("--requirepass", "secret")
+    caller = Caller(server.url.replace("redis://", "redis://:secret@"))
+    assert caller.ask("x", Request(mine(), 30)).grade is Grade.COMMITTED
+    caller.link.close()
+    with pytest.raises(StoreUnavailable, match="it wants a password: redis://:PASSWORD@host"):
+        RedisStore(server.url).connect(ADDRESS)
+    with pytest.raises(StoreUnavailable, match="password is wrong") as caught:
+        RedisStore(server.url.replace("redis://", "redis://:guess@")).connect(ADDRESS)
+    assert "guess" not in str(caught.value)
+
+
+def test_a_replica_grants_nothing(redis_servers: Servers) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    with vendor(server) as connection:
+        connection.execute_command("REPLICAOF", "127.0.0.1", "1")
+    assert "give the address of the primary" in reason(caller)
+
+
+def test_a_server_without_memory_grants_nothing(redis_servers: Servers) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    with vendor(server) as connection:
+        connection.config_set("maxmemory", "1mb")
+        connection.config_set("maxmemory", "1")
+    assert "its memory is full" in reason(caller)
+    with vendor(server) as connection:
+        connection.config_set("maxmemory", "0")
+    assert caller.ask("x", Release(mine())).grade is Grade.GONE
+
+
+def reason(caller: Caller) -> str:
+    reply = caller.ask("x", Request(mine(), 30))
+    assert isinstance(reply, Failed)
+    assert "\n" not in reply.reason
+    return reply.reason
+
+
+def test_a_server_that_throws_keys_away_is_not_used(redis_servers: Servers) -> None:
+    server = redis_servers("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+    with pytest.raises(StoreUnavailable, match="maxmemory-policy"):
+        RedisStore(server.url).connect(ADDRESS)
+
+
+def test_a_cluster_that_is_down_says_so(redis_servers: Servers) -> None:
+    with pytest.raises(StoreUnavailable, match="its cluster is down"):
+        RedisStore(redis_servers("--cluster-enabled", "yes").url).connect(ADDRESS)
+
+
+def double(value: float) -> bytes:
+    return b"\xcb" + struct.pack(">d", value)
+
+
+def text(value: str) -> bytes:
+    return bytes([0xA0 + len(value)]) + value.encode()
+
+
+def item_with(ends: bytes = double(1), token: bytes = b"\x05", waiters: bytes = b"\x90") -> bytes:
+    holder = b"\x83" + text("owner") + text("o") + text("attempt") + b"\x01" + text("ends") + ends
+    fields = text("trinco") + b"\x01" + text("token") + token + text("holder") + holder + text("waiters") + waiters
+    return b"\x84" + fields
+
+
+def test_the_sound_item_of_the_next_test_is_sound(redis_server: RedisServer) -> None:
+    with vendor(redis_server) as connection:
+        connection.set("trinco:{sound}", item_with())
+    caller = Caller(redis_server.url)
+    assert caller.ask("sound", Request(mine(), 30, token=NEXT)).token == 6
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"hello",
+        b"\x81",
+        b"\x80",
+        item_with()[:-1],
+        item_with() + b"\x01",
+        item_with(ends=double(math.nan)),
+        item_with(ends=double(-math.inf)),
+        item_with(ends=b"\xc0"),
+        item_with(token=double(2.0**53)),
+        item_with(token=text("9")),
+        item_with(waiters=b"\x91\x80"),
+        item_with(waiters=b"\x81" + text("a") + b"\x01"),
+        item_with(waiters=b"\xc3"),
+        item_with().replace(b"trinco\x01", b"trinco\x02"),
+    ],
+)
+def test_a_damaged_item_grants_nothing_and_stays_as_it_is(redis_server: RedisServer, damage: bytes) -> None:
+    caller = Caller(redis_server.url)
+    with vendor(redis_server) as connection:
+        connection.set("trinco:{damaged}", damage)
+        for operation in (Request(mine(), 30, token=NEXT), Extend(mine(), 30, 1), Release(mine()), Read()):
+            refusal = caller.ask("damaged", operation)
+            assert isinstance(refusal, Failed)
+            assert "is damaged or not ours" in refusal.reason
+        assert connection.get("trinco:{damaged}") == damage
+
+
+def test_a_key_of_another_type_grants_nothing(redis_server: RedisServer) -> None:
+    caller = Caller(redis_server.url)
+    with vendor(redis_server) as connection:
+        connection.delete("trinco:{list}")
+        connection.lpush("trinco:{list}", "x")
+    assert isinstance(caller.ask("list", Request(mine(), 30)), Failed)
+
+
+# A server that lies, or is none
+
+
+def blob(content: bytes) -> bytes:
+    return b"$%d\r\n%s\r\n" % (len(content), content)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\x00" * 100_000,
+        b"$100000000\r\n" + b"x" * 2 * MIB,
+        b"%1\r\n" + b"%1\r\n+x\r\n" * 100,
+        b"+OK\r\n" * 10,
+        b"+" + b"x" * MIB,
+        b"-ERR unknown command `HELLO`\r\n",
+    ],
+)
+def test_who_does_not_greet_as_redis_does_is_not_used(reply: bytes) -> None:
+    with FakeServer({b"HELLO": reply}) as fake, pytest.raises(StoreUnavailable, match=r"redis://127\.0\.0\.1"):
+        RedisStore(fake.url).connect(ADDRESS, timeout=2)
+
+
+@pytest.mark.parametrize("command", [b"HELLO", b"INFO"])
+@pytest.mark.parametrize("reply", [b"", b"$100\r\nhalf of it", b">400000000\r\n"])
+def test_who_never_finishes_its_greeting_is_given_up_in_time(command: bytes, reply: bytes) -> None:
+    with FakeServer({command: reply}) as fake:
+        start = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="it does not answer"):
+            RedisStore(fake.url).connect(ADDRESS, timeout=0.2)
+        assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(
+    "info", [b"", b"run_id:x\r\n", b"run_id:x\r\nuptime_in_seconds:-1", b"run_id:x\r\nuptime_in_seconds:" + b"9" * 5000]
+)
+def test_a_server_without_a_run_id_and_an_uptime_is_not_used(info: bytes) -> None:
+    with FakeServer({b"INFO": blob(info)}) as fake, pytest.raises(StoreUnavailable, match="run id"):
+        RedisStore(fake.url).connect(ADDRESS)
+
+
+def test_nonsense_about_its_configuration_and_its_keys_is_no_trouble() -> None:
+    with FakeServer({b"CONFIG": b"%1\r\n*0\r\n*0\r\n", b"SCAN": b"*2\r\n+0\r\n*1\r\n:1\r\n"}) as fake:
+        link = Caller(fake.url).link
+        with pytest.raises(StoreUnavailable, match="makes no sense"):
+            link.names()
+
+
+def test_an_error_is_one_line_whatever_it_says() -> None:
+    with FakeServer({b"EVALSHA": b"!11\r\nERR a\nb\x1b[2J\r\n"}) as fake:
+        said = Caller(fake.url).ask("x", Request(mine(), 30))
+        assert said == Failed(f"{fake.url}: it says: ERR a b [2J")
+
+
+def test_two_reads_at_once_may_both_be_large(redis_server: RedisServer) -> None:
+    caller = Caller(redis_server.url)
+    caller.ask("large", Request(mine(1), 30))
+    for number in range(2, 302):
+        caller.ask("large", Request(mine(number), 30, ticket=number, wait=60, entry=b"x" * 4096))
+    caller.send("large", Read())
+    caller.send("large", Read())
+    assert [len(caller.reply().item.waiters) for _ in range(2)] == [300, 300]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"+OK\r\n",
+        b":1\r\n",
+        b"_\r\n",
+        b"#t\r\n",
+        b"*0\r\n",
+        b"+committed 1 1 1 0 - -\r\n",
+        blob(b"committed"),
+        blob(b"committed 1 1 30000000 0 - -"),
+        blob(b"committed 1 1 30000000 0 4 -\n"),
+        blob(b"committed 1 1 30000000 0 -1 1\n"),
+        blob(b"committed 1 1 30000000 2 - -\n"),
+        blob(b"committed 1 1 30000000 0 - -\nmore"),
+        blob(b"committed 1 one 30000000 0 - -\n"),
+        blob(b"committed 1 1 nan 0 - -\n"),
+        blob(b"committed - 1 30000000 0 - -\n"),
+        blob(b"failed 1 1 30000000 0 - -\n"),
+        blob(b"committed 1 1 " + b"9" * 4000 + b" 0 - -\n"),
+        blob(b"committed 1 " + b"9" * 5000 + b" 30000000 0 - -\n"),
+        b"*11\r\n+item\r\n:1\r\n:1\r\n_\r\n:1\r\n+o\r\n_\r\n:1\r\n:1\r\n:1\r\n_\r\n",
+        b"*11\r\n+item\r\n:1\r\n:1\r\n_\r\n:1\r\n*0\r\n:1\r\n:1\r\n:1\r\n:1\r\n_\r\n",
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_no_yes(reply: bytes) -> None:
+    with FakeServer({b"EVALSHA": reply}) as fake:
+        caller = Caller(fake.url)
+        said = caller.ask("x", Request(mine(), 30))
+        assert isinstance(said, Failed)
+        assert isinstance(caller.ask("x", Read()), Failed)
+
+
+def test_the_sound_answer_of_the_last_test_is_sound() -> None:
+    with FakeServer({b"EVALSHA": blob(b"committed 1 2 30000000 0 1 -\ne")}) as fake:
+        said = Caller(fake.url).ask("x", Request(mine(), 30))
+        assert said == Answer(Grade.COMMITTED, 2, 30.0, evidence=b"e")
+        close_callers()
+
+
+def test_half_an_answer_is_waited_for_without_blocking() -> None:
+    with FakeServer({b"EVALSHA": b"$1000\r\ncommitted 1 "}) as fake:
+        caller = Caller(fake.url)
+        caller.send("x", Request(mine(), 30))
+        start = time.monotonic()
+        for _ in range(100):
+            assert caller.link.receive() == []
+        assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize("reply", [b"$100000000\r\n" + b"x" * 100 * MIB, b"*100000000\r\n" + b":1\r\n" * 10 * MIB])
+def test_an_answer_of_100_megabytes_is_not_read(reply: bytes) -> None:
+    with FakeServer({b"EVALSHA": reply}) as fake:
+        caller = Caller(fake.url)
+        caller.send("x", Request(mine(), 30))
+        with pytest.raises(StoreUnavailable, match="longer than 1 MiB"):
+            caller.reply()
+
+
+def test_an_answer_that_nobody_asked_for_ends_the_link() -> None:
+    with FakeServer({b"EVALSHA": b"+OK\r\n+OK\r\n"}) as fake:
+        caller = Caller(fake.url)
+        caller.send("x", Request(mine(), 30))
+        with pytest.raises(StoreUnavailable, match="what nobody asked"):
+            caller.reply()
+
+
+# The wire
+
+
+def test_tls_works_and_wants_a_certificate_that_is_trusted(redis_server: RedisServer, tmp_path: Path) -> None:
+    with TlsFront(redis_server.port, tmp_path) as front:
+        caller = Caller(f"{front.url}?fresh=1&ssl_ca_certs={front.certificate}")
+        entry = b"x" * 4096
+        assert caller.ask("tls", Request(mine(), 50, entry=entry)).grade is Grade.COMMITTED
+        for handle in range(2, 42):
+            caller.send("tls", Request(mine(handle), 30, ticket=handle, wait=60, entry=entry))
+        assert {caller.reply().grade for _ in range(40)} == {Grade.REFUSED}
+        assert len(caller.item("tls").waiters) == 40
+        caller.link.expect_hints(mine(2).owner)
+        caller.ask("tls", Release(mine()))
+        assert caller.hint() == mine(2).owner
+        caller.link.close()
+        with pytest.raises(StoreUnavailable, match="certificate"):
+            RedisStore(front.url).connect(ADDRESS)
+
+
+def test_what_the_kernel_does_not_take_at_once_arrives_all_the_same() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    wire, received = Wire("redis://x", ours), bytearray()
+    for _ in range(10):
+        wire.write(("SET", "x", b"y" * 50_000))
+    theirs.setblocking(False)
+    limit = time.monotonic() + LIMIT_S
+    while len(received) < 10 * 50_029 and time.monotonic() < limit:
+        received += theirs.recv(1 << 16)
+        wire.flush()
+    assert received == (b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$50000\r\n" + b"y" * 50_000 + b"\r\n") * 10
+    wire.close()
+    theirs.close()
+
+
+def test_who_takes_nothing_is_given_up() -> None:
+    ours, theirs = socket.socketpair()
+    wire = Wire("redis://x", ours)
+    commands = iter([("SET", "x", b"y" * 65536)] * (4 * UNSENT_LIMIT // 65536))
+
+    def write_all() -> None:
+        for command in commands:
+            wire.write(command)
+
+    with pytest.raises(StoreUnavailable, match="does not take what it is sent"):
+        write_all()
+    wire.close()
+    theirs.close()

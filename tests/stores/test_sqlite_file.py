@@ -1,0 +1,261 @@
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.stores.local_stores import (
+    Clock,
+    Connect,
+    apply,
+    claim,
+    is_granted,
+    links_to,
+    read,
+    stand_in_line,
+    take,
+)
+from tests.stores.local_workers import run_worker
+from trinco.core.errors import StoreUnavailable
+from trinco.leases.operation import Extend, Grade, Release, Request
+from trinco.stores import sqlite
+from trinco.stores.boot import Boot, network_filesystem, this_boot
+from trinco.stores.sqlite import SQLiteStore
+from trinco.stores.store import Failed
+
+ONE, TWO, THREE = "1" * 20, "2" * 20, "3" * 20
+ANA, EVE, KIM = claim("ana", ONE), claim("eve", TWO), claim("kim", THREE)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "locks.db"
+
+
+@pytest.fixture
+def connect(file: Path) -> Iterator[Connect]:
+    with links_to(file) as connected:
+        yield connected
+
+
+# Boots and machines
+
+
+HOME = Boot("boot-1", "machine-1")
+
+
+def test_a_reboot_voids_leases_and_lines_and_raises_every_token(connect: Connect) -> None:
+    before = connect(ONE, boot=HOME)
+    token = take(before, ANA).token
+    stand_in_line(before, claim("eve", ONE), ticket=1)
+    before.close()
+    after = connect(TWO, boot=Boot("boot-2", "machine-1"), clock=Clock(5.0))
+    assert read(after).holder is None
+    assert read(after).waiters == ()
+    answer = take(after, EVE)
+    assert is_granted(answer)
+    assert answer.token >= token + 2**20
+
+
+def test_a_reboot_with_a_wrong_time_of_day_still_raises_tokens(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = connect(ONE, boot=HOME)
+    token = take(before, ANA).token
+    before.close()
+    monkeypatch.setattr("trinco.stores.sqlite_file.wall_microseconds", lambda: 0)
+    monkeypatch.setattr("trinco.stores.sqlite.wall_microseconds", lambda: 0)
+    after = connect(TWO, boot=Boot("boot-2", "machine-1"), clock=Clock(5.0))
+    assert take(after, EVE).token > token
+    assert apply(after, Request(EVE, 30, token="next"), "a lock whose row was lost").token > token
+
+
+def test_the_same_boot_voids_nothing(connect: Connect) -> None:
+    take(connect(ONE, boot=HOME), ANA)
+    assert take(connect(TWO, boot=Boot("boot-1", "another container's")), EVE).grade is Grade.REFUSED
+
+
+@pytest.mark.parametrize("machine_id", ["machine-2", ""])
+def test_a_file_from_another_machine_grants_nothing_for_t_max(connect: Connect, machine_id: str) -> None:
+    token = take(connect(ONE, boot=HOME, t_max=40), ANA).token
+    clock = Clock(5.0)
+    boot = Boot("boot-2", machine_id)
+    first = connect(TWO, boot=boot, clock=clock, t_max=20)
+    answer = take(first, EVE)
+    assert isinstance(answer, Failed)
+    assert "another machine" in answer.reason
+    assert "40 s" in answer.reason
+    clock.now += 39
+    second = connect(THREE, boot=boot, clock=clock, t_max=20)
+    assert isinstance(take(first, EVE), Failed)
+    assert isinstance(take(second, KIM), Failed)
+    clock.now += 1
+    answer = take(first, EVE)
+    assert is_granted(answer)
+    assert answer.token > token
+    assert take(second, KIM).grade is Grade.REFUSED
+
+
+def test_no_machine_id_at_all_is_no_proof_of_a_reboot(connect: Connect) -> None:
+    take(connect(ONE, boot=Boot("boot-1", "")), ANA)
+    assert isinstance(take(connect(TWO, boot=Boot("boot-2", "")), EVE), Failed)
+
+
+def test_another_time_namespace_is_refused(connect: Connect) -> None:
+    connect(ONE, boot=HOME)
+    with pytest.raises(StoreUnavailable, match="time namespace"):
+        connect(TWO, boot=Boot("boot-1", "machine-1", "86400 0"))
+
+
+def test_this_boot_is_the_same_every_time() -> None:
+    assert this_boot() == this_boot()
+    assert this_boot().boot_id
+
+
+MOUNTS = r"""22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+30 22 0:25 / /home rw shared:2 - nfs4 server:/home rw
+31 30 254:1 / /home/local\040disk rw - ext4 /dev/vdb rw
+32 22 0:26 / /mnt/share rw - cifs //server/share rw"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/lib", None),
+        ("/homestead", None),
+        ("/home/ana", "nfs4"),
+        ("/home/local disk/ana", None),
+        ("/mnt/share", "cifs"),
+    ],
+)
+def test_a_network_file_system_is_known_by_its_mount(path: str, kind: str | None) -> None:
+    assert network_filesystem(path, MOUNTS) == kind
+
+
+# What can go wrong with a file
+
+
+def assert_unavailable(action: Callable[[], object], words: str) -> None:
+    with pytest.raises(StoreUnavailable, match=words) as raised:
+        action()
+    assert "sqlite:///" in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_a_missing_folder_is_made_for_us_alone(tmp_path: Path) -> None:
+    path = tmp_path / "one" / "two" / "locks.db"
+    SQLiteStore(str(path)).connect(ONE).close()
+    assert (tmp_path / "one" / "two").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_is_a_file_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    store = SQLiteStore(str(tmp_path / "plain" / "locks.db"))
+    assert_unavailable(lambda: store.connect(ONE), "folder cannot be made")
+
+
+@pytest.mark.parametrize("path", ["/proc/locks.db", "/"])
+def test_a_place_where_no_file_can_be_is_said_so(path: str) -> None:
+    assert_unavailable(lambda: SQLiteStore(path).connect(ONE), "cannot be opened")
+
+
+def test_a_read_only_file_is_said_so() -> None:
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/locks.db"
+        SQLiteStore(path).connect(ONE).close()
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o555)
+        (said,) = run_worker("take-as-nobody", path)
+        os.chmod(folder, 0o755)
+    assert said.startswith(f"sqlite:///{path}: the file or its folder is read-only for us")
+
+
+def test_another_kind_of_file_is_said_so(connect: Connect, file: Path) -> None:
+    file.write_bytes(b"these are not locks" * 1000)
+    assert_unavailable(connect, "not an SQLite database")
+
+
+def test_a_damaged_file_is_said_so(connect: Connect, file: Path) -> None:
+    link = connect()
+    for number in range(200):
+        apply(link, Request(ANA, 30, entry=bytes(1000)), f"lock {number}")
+    link.close()
+    size = file.stat().st_size
+    with file.open("r+b") as damaged:
+        damaged.seek(4096 * 2)
+        damaged.write(b"\xff" * (size - 4096 * 2))
+    assert_unavailable(lambda: [take(connect(), ANA), *connect().names()], "damaged")
+
+
+def test_a_damaged_line_of_waiters_is_said_so(connect: Connect, file: Path) -> None:
+    link = connect()
+    take(link, ANA)
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute("UPDATE trinco_lock SET waiters = x'0102', version = version + 1")
+    assert_unavailable(lambda: take(link, EVE), "damaged")
+
+
+def test_a_full_disk_is_said_so_and_loses_nothing(connect: Connect) -> None:
+    link = connect()
+    pages = link._database.connection.execute("PRAGMA page_count").fetchone()[0]
+    link._database.connection.execute(f"PRAGMA max_page_count = {pages + 3}")
+    taken = []
+
+    def fill() -> None:
+        for number in range(100):
+            apply(link, Request(ANA, 30, entry=bytes(4000)), f"lock {number}")
+            taken.append(f"lock {number}")
+
+    assert_unavailable(fill, "full")
+    assert taken
+    other = connect(TWO)
+    assert sorted(other.names()) == sorted(taken)
+    assert apply(other, Request(EVE, 30), taken[-1]).grade is Grade.REFUSED
+
+
+def test_a_file_that_was_removed_is_no_lock_any_more(connect: Connect, file: Path) -> None:
+    clock = Clock()
+    link = connect(clock=clock)
+    take(link, ANA)
+    file.unlink()
+    clock.now += 2
+    assert_unavailable(lambda: apply(link, Extend(ANA, 30, 1)), "removed or replaced")
+
+
+def test_a_busy_file_is_waited_for_and_then_said_so(
+    connect: Connect, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    link = connect()
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer = take(link, ANA)
+        other.execute("ROLLBACK")
+    assert isinstance(answer, Failed)
+    assert "busy" in answer.reason
+    assert read(link).holder is None
+    assert is_granted(take(link, ANA))
+
+
+def test_a_file_of_another_version_is_left_alone(connect: Connect, file: Path) -> None:
+    connect().close()
+    with closing(sqlite3.connect(file)) as other, other:
+        other.execute("UPDATE trinco_store SET format = 99")
+    assert_unavailable(connect, "another version")
+
+
+def test_a_closed_link_says_that_it_is_closed(connect: Connect) -> None:
+    link = connect()
+    link.close()
+    assert_unavailable(lambda: take(link, ANA), "closed")
+
+
+def test_the_log_is_folded_into_the_file_now_and_then(connect: Connect, file: Path) -> None:
+    link = connect()
+    for _ in range(2 * sqlite.COMMITS_PER_CHECKPOINT):
+        take(link, ANA)
+        apply(link, Release(ANA))
+    assert Path(f"{file}-wal").stat().st_size < 6_000_000
