@@ -479,8 +479,17 @@ class SeveralOwners(RuleBasedStateMachine):
             line = self.clerk.line()
             assert [each.owner for each in woken] == ([] if self.clerk.held else line[:1])
         else:
-            assert woken == ()
+            assert all(self.must_yield(each, operation) for each in woken)
         return answer
+
+    def must_yield(self, woken: Claim, operation: Operation) -> bool:
+        """Only a holder with a larger ticket than the one who came is disturbed."""
+        holder = self.item.holder
+        assert isinstance(operation, Request)
+        assert operation.ticket is not None
+        return holder is not None and holder.claim == woken and (operation.ticket, operation.claim.owner) < (
+            holder.ticket, woken.owner
+        )  # fmt: skip
 
     @rule(seconds=st.integers(0, 6))
     def time_passes(self, seconds: int) -> None:

@@ -70,10 +70,11 @@ class Base(Value):
         said = self.grade.value if self.grade else "mine" if self.mine else "-"
         return (doing + said).strip()
 
-    def forgotten(self) -> "Base":
+    def forgotten(self, asked: bool) -> "Base":
         """At the start of an attempt nothing is known, and what is still under way for an earlier one will count for
         nothing."""
         return self.but(
+            asked=asked,
             chain=_without_belief(self.chain),
             grade=None,
             until=None,
@@ -135,8 +136,9 @@ class Chains:
                 self._set(position, base.but(chain=kept))
                 return
             chain = kept
-        self._set(position, base.but(chain=(*chain, Plan(operation, until))))
-        if not chain:
+        if chain:
+            self._set(position, base.but(asked=True, chain=(*chain, Plan(operation, until))))
+        else:
             self._step(ctx, position, Plan(operation, until, base.memory))
 
     def _step(self, ctx: "Any", position: int, plan: Plan) -> None:
@@ -146,7 +148,7 @@ class Chains:
             self._end(ctx, position, plan, step)
             return
         base = self.bases[position]
-        self._set(position, base.but(chain=(plan, *base.chain[1:])))
+        self._set(position, base.but(asked=True, chain=(plan, *base.chain[1:])))
         self.access(ctx, position, step)
         if self.terms.access_timeout:
             ctx.set_timer(f"{ACCESS}{position}", self.terms.access_timeout)
@@ -200,6 +202,8 @@ class Chains:
 
 def _without_belief(chain: tuple[Plan, ...]) -> tuple[Plan, ...]:
     """What still runs, but will never be believed in; a release keeps the time until which it matters."""
+    if not chain:
+        return chain
     return tuple(plan if isinstance(plan.operation, Release) else plan.but(until=None) for plan in chain)
 
 

@@ -21,21 +21,17 @@ keeps asking every base. A base grants to the smallest ticket. Whoever is grante
 waits, and does not hold the lease yet, first forgets that vote and then yields that base (and never because of what
 *another* base says: a liar must not have more influence than its vote). So the smallest ticket collects all correct
 bases.
-
-**Tokens.** The request carries a guess. A base commits it if it is larger than all it has seen, and only committed
-votes for one token count. Where the guess was too small, a commit round writes 1 + the largest verified token. The
-token is on a quorum before the caller may act, so every later quorum contains a correct base that insists on a larger
-one.
 """
 
 from enum import Enum
 
 from trinco.core.instant import Instant
-from trinco.leases.chains import ACCESS, OWED, Base, Chains
+from trinco.leases.chains import ACCESS, OWED, Base
 from trinco.leases.claim import Claim
-from trinco.leases.operation import FAILED, NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import FAILED, NEXT, Answer, Extend, Grade, Operation, Release, Request, Yield
 from trinco.leases.plan import Plan
 from trinco.leases.terms import Policy, Terms
+from trinco.leases.votes import Votes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,10 +42,6 @@ if TYPE_CHECKING:
 
 GIVE_UP, RETRY, POLL, WIDEN = "attempt", "retry", "poll", "widen"
 BACKOFF_STEPS = 1000
-STALE = 2_000
-"""Microseconds: the bases that a release frees give their hints within that time, and one guess serves them all."""
-FAR_AHEAD = 3_600_000_000
-"""An hour in microseconds: a fresh item starts at its store's clock, and clocks that are further apart are not used."""
 
 
 class Stage(Enum):
@@ -63,40 +55,23 @@ class Stage(Enum):
     __hash__ = object.__hash__
 
 
-class LeaseClient(Chains):
+class LeaseClient(Votes):
     """Written against the contract of ``core.context``, without importing it: it also lies on the path of
     ``trinco run``. A runtime calls ``acquire``, ``renew``, ``release``, ``answered`` and ``on_timer``; the client calls
     ``access`` (which a runtime overrides), ``ctx.grant`` and ``ctx.refuse``.
     """
 
-    __slots__ = ("attempt", "guess", "owner", "renewals", "stage", "ticket", "token", "until")
+    __slots__ = ("attempt", "owner", "renewals", "stage", "ticket", "until")
 
     def __init__(self, owner: "Any", terms: Terms, algorithms: "tuple[Algorithm, ...]") -> None:
-        Chains.__init__(self, terms, algorithms)
+        Votes.__init__(self, terms, algorithms)
         self.owner = owner
         self.stage = Stage.IDLE
         self.attempt = 0
         self.renewals = 0
         self.ticket: int | None = None
-        self.guess: Any = None
-        """The token that this attempt wants to commit."""
-        self.token = 0
-        """The largest token we know of."""
         self.until: Instant | None = None
         """The end of what we believe, while we hold."""
-
-    # What a runtime provides
-
-    def signed(self, ctx: "Any", claim: Claim) -> "Any":
-        """The entry that speaks for this attempt: claim, ticket and token under our signature."""
-        return None
-
-    def token_in(self, ctx: "Any", evidence: "Any") -> int:
-        """The token in a signed entry that a base showed; 0 if it proves nothing."""
-        return 0
-
-    def ticket_in(self, ctx: "Any", evidence: "Any") -> int:
-        return 0
 
     # Inputs
 
@@ -118,7 +93,7 @@ class LeaseClient(Chains):
         until = self.terms.belief(ctx.now())
         ctx.set_timer(GIVE_UP, self.terms.patience)
         for position, base in enumerate(self.bases):
-            self._set(position, base.but(grade=None, asked=True))
+            self._set(position, base.but(grade=None))
             self._submit(ctx, position, self.renewal(ctx, base), until)
 
     def renewal(self, ctx: "Any", base: Base) -> Operation:
@@ -155,7 +130,7 @@ class LeaseClient(Chains):
 
     def _access_timed_out(self, ctx: "Any", position: int) -> None:
         """When too few bases are left that something late cannot harm, a new attempt begins, with the same ticket."""
-        Chains._access_timed_out(self, ctx, position)
+        Votes._access_timed_out(self, ctx, position)
         lost = sum(base.poisoned for base in self.bases)
         if self.stage is Stage.ASKING and self.terms.policy is Policy.PRIORITY and lost >= self.terms.refusals:
             self._release_all(ctx)
@@ -180,7 +155,7 @@ class LeaseClient(Chains):
         self.renewals = 0
         self.stage = Stage.ASKING
         self.guess = self.first_guess(ctx)
-        self.bases = tuple(base.forgotten().but(asked=False) for base in self.bases)
+        self.bases = tuple([base.forgotten(asked=False) for base in self.bases])
         if self.terms.policy is not Policy.PRIORITY:
             ctx.set_timer(GIVE_UP, self.terms.patience)
         for position in self.first_contacts():
@@ -199,20 +174,11 @@ class LeaseClient(Chains):
                 if not base.asked:
                     self._ask(ctx, position)
 
-    def first_guess(self, ctx: "Any") -> "Any":
-        """A clock makes the guess likely; the comparison at the bases makes the order."""
-        if not self.terms.fenced:
-            return None
-        if self.terms.n == 1 and self.algorithms[0].counts:
-            return NEXT
-        return max(self.token + 1, ctx.wall_clock())
-
     def _ask(self, ctx: "Any", position: int) -> None:
         claim = self.claim
         wait = 0 if self.ticket is None else self.terms.wait
         entry = self.signed(ctx, claim)
         request = Request(claim, self.terms.ttl, self.ticket, wait, self.guess, entry)
-        self._set(position, self.bases[position].but(asked=True))
         self._submit(ctx, position, request, self.believed_until(ctx))
 
     def believed_until(self, ctx: "Any") -> Instant:
@@ -242,7 +208,7 @@ class LeaseClient(Chains):
         self.ticket = self.guess = None
         for timer in (GIVE_UP, RETRY, POLL, WIDEN):
             ctx.cancel_timer(timer)
-        self.bases = tuple(base.forgotten() for base in self.bases)
+        self.bases = tuple([base.forgotten(base.asked) for base in self.bases])
 
     def _release_all(self, ctx: "Any") -> None:
         release = Release(self.claim, self.renewals)
@@ -281,34 +247,6 @@ class LeaseClient(Chains):
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
 
-    def _noted(self, ctx: "Any", base: Base, plan: Plan, answer: Answer) -> Base:
-        """The base's record after its answer to a request, a commit or an extension."""
-        granted = answer.grade.is_grant
-        seen = self.token_in(ctx, answer.evidence) if answer.evidence is not None else 0
-        noted = base.but(grade=answer.grade, token=answer.token, seen=seen)
-        if isinstance(plan.operation, Commit):
-            return noted.but(mine=granted)  # the term is still the one that was granted
-        until = self.terms.allowing_for(plan.until, answer.granularity) if granted else None
-        if isinstance(plan.operation, Extend):
-            return noted.but(until=until)  # what was ours and is gone must not be asked for anew: it had a gap
-        ticket = self.ticket_in(ctx, answer.ticket) if answer.ticket is not None else 0
-        return noted.but(until=until, ticket=ticket, mine=granted)
-
-    def is_useful(self, ctx: "Any", base: Base) -> bool:
-        """A vote that soon ends is refreshed, never counted."""
-        return base.until is not None and base.until - ctx.now() >= self.terms.useful
-
-    def _votes(self, ctx: "Any") -> list[Base]:
-        """The grants that count: committed, all with our token, each long enough."""
-        guess = self.guess
-        return [
-            base
-            for base in self.bases
-            if base.grade is Grade.COMMITTED
-            and (guess is None or base.token == guess or (guess is NEXT and base.token is not None))
-            and self.is_useful(ctx, base)
-        ]
-
     def _decide(self, ctx: "Any") -> None:
         votes = self._votes(ctx)
         if len(votes) >= self.terms.quorum:
@@ -321,12 +259,6 @@ class LeaseClient(Chains):
         elif self._refusals(ctx) >= self.terms.refusals:
             self._fail(ctx, "held by another")
 
-    def _refusals(self, ctx: "Any") -> int:
-        """Bases that will not vote for us in this attempt: they said no, or said yes too late to be of use."""
-        return sum(
-            base.grade is not None and not (base.grade.is_grant and self.is_useful(ctx, base)) for base in self.bases
-        )
-
     def _hold(self, ctx: "Any", votes: list[Base]) -> None:
         """Hold until the first of those that we count on might let go."""
         token = votes[0].token if self.guess is NEXT else self.guess
@@ -337,45 +269,12 @@ class LeaseClient(Chains):
             self.token = max(self.token, token)
         for timer in (GIVE_UP, POLL, WIDEN):
             ctx.cancel_timer(timer)
-        self.bases = tuple(base.held() for base in self.bases)
+        self.bases = tuple([base.held() for base in self.bases])
         ctx.grant(token=token, until=self.until)
         self.took_office(ctx)
 
     def took_office(self, ctx: "Any") -> None:
         """What else to do when the lease is ours; renewals do not count."""
-
-    def end_of_belief(self, ctx: "Any", votes: list[Base]) -> Instant:
-        return min(base.until for base in votes if base.until is not None)
-
-    # Tokens
-
-    def _commit_token(self, ctx: "Any") -> None:
-        """The commit round: once a quorum has granted, write a token that is larger than all they showed."""
-        granted = [base for base in self.bases if base.grade is not None and base.grade.is_grant]
-        if len(granted) < self.terms.quorum or self.guess is NEXT:
-            return
-        behind = [base for base in granted if base.token != self.guess]
-        largest = max((base.seen for base in behind), default=0)
-        if sum(base.token is None and not base.seen for base in behind) > self.terms.f:
-            largest = max(largest, self.guess + FAR_AHEAD)  # one of them is correct, and its clock is ahead of ours
-        self.guess = max(self.guess, largest + 1)
-        self._commit_where_granted(ctx)
-
-    def _commit_where_granted(self, ctx: "Any") -> None:
-        for position, base in enumerate(self.bases):
-            is_granted = base.grade is not None and base.grade.is_grant
-            if is_granted and base.token != self.guess and not base.chain:
-                claim = self.claim
-                commit = Commit(claim, self.guess, self.signed(ctx, claim))
-                self._submit(ctx, position, commit, None)
-
-    def _guess_anew(self, ctx: "Any") -> None:
-        """Whoever held while we waited has a larger token than we guessed then. A better guess saves the commit round;
-        where the old one was committed, the new one must be, too."""
-        if type(self.guess) is not int or ctx.wall_clock() - self.guess < STALE:
-            return
-        self.guess = ctx.wall_clock()
-        self._commit_where_granted(ctx)
 
     # Waiting
 

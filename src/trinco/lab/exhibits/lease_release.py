@@ -26,7 +26,7 @@ class AtOnce(Client):
         plan, base = Plan(operation, until), self.bases[position]
         quiet = not self.waits_for(operation)
         if not quiet:
-            self._set(position, base.but(chain=(*base.chain, plan)))
+            self._set(position, base.but(asked=True, chain=(*base.chain, plan)))
         ctx.send(self.stores[position], Access(operation.claim, plan.step(self.algorithms[position]), quiet))
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:

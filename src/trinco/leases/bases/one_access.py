@@ -25,6 +25,15 @@ class OneAccess(Value):
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
         """The store keeps the limits by itself."""
 
-    def steps(self, operation: Operation, memory: "Any" = None) -> "Steps":
-        answer: Any = yield Apply(operation)
+    def step(self, operation: Operation, replies: "tuple[Any, ...]") -> "Apply | Outcome":
+        if not replies:
+            return Apply(operation)
+        answer = replies[0]
         return Outcome(answer if isinstance(answer, Answer) and answer.makes_sense() else FAILED)
+
+    def steps(self, operation: Operation, memory: "Any" = None) -> "Steps":
+        """For whoever drives generators: tests, and those who compare the bases."""
+        answer = yield Apply(operation)
+        outcome = self.step(operation, (answer,))
+        assert isinstance(outcome, Outcome)
+        return outcome
