@@ -342,6 +342,16 @@ def test_the_body_is_the_json_that_the_spec_shows():
     )
 
 
+@given(st.builds(ENTRY.but, resource=st.text(min_size=1), info=st.text(), ttl=st.floats(0.001, 1e12)))
+def test_the_body_is_what_json_would_write(entry):
+    try:
+        body = body_of(seal(entry, MAC))
+    except UsageError:
+        return  # out of range
+    fields = json.loads(body)
+    assert json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() == body
+
+
 def test_importing_entries_stays_within_the_budget_of_trinco_run():
     code = "import sys, trinco.leases.entry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=PATHS, check=True)

@@ -46,6 +46,7 @@ class Books:
         """Whether it takes a while until anything can be asked; starts what can be started."""
         if self.is_closed:
             raise StoreUnavailable("this lock service was closed: connect again")
+        self.hub.look_around()
         if None not in self.hub.links:
             return False
         self.hub.connect_missing()
@@ -152,6 +153,13 @@ class Books:
         leases = self.leases.values()
         renewals = (lease.renew_at for lease in leases if lease.options.auto_renew)
         return min((*renewals, *(lease.until for lease in leases), self.hub.next_due()))
+
+    def abandon(self) -> None:
+        """Say good-bye to the stores without waiting for what they say: the process ends."""
+        for lease in list(self.leases.values()):
+            self.mark_released(lease)
+        self.is_closed = True
+        self.hub.close()
 
     # Looking
 

@@ -1,5 +1,6 @@
 """Where threads obtain leases, renew them and give them back."""
 
+from trinco.core.errors import StoreUnavailable
 from trinco.locks.books import (
     FAREWELL,
     FIRST_CONTACT,
@@ -39,17 +40,29 @@ class Desk(Books):
         semaphore are several. None if it cannot."""
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
         with self.waiting.mutex:
-            self._contact(deadline)
-            lease = None
-            if timeout == 0 or len(resources) > 1:
-                lease = self._try_each(name, resources, options)
-            if lease is None and timeout != 0:
-                lease = self._compete(name, resources, 0, options, deadline, once=False)
+            losses = self.hub.losses
+            try:
+                lease = self._obtain(name, resources, options, deadline, timeout)
+            except StoreUnavailable:
+                if self.hub.losses == losses:
+                    raise
+                lease = self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
             if lease is not None:
                 self.leases[id(lease)] = lease
                 if self.keeper is not None:
                     self.keeper.notice(lease)
             return lease
+
+    def _obtain(
+        self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float, timeout: float | None
+    ) -> "Lease | None":
+        self._contact(deadline)
+        lease = None
+        if timeout == 0 or len(resources) > 1:
+            lease = self._try_each(name, resources, options)
+        if lease is None and timeout != 0:
+            lease = self._compete(name, resources, 0, options, deadline, once=False)
+        return lease
 
     def _contact(self, deadline: float) -> None:
         if self.lacks_links():

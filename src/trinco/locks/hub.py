@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 MAX_POOLED = 64
 RECONNECT_PAUSE = 1.0
+LOOK_AROUND_AFTER = 0.5
 NEVER = float("inf")
 HINT = object()
 
@@ -90,6 +91,9 @@ class Hub:
         self._pool: dict[str, list[Claimant]] = {}
         self._pooled = 0
         self._handles = 0
+        self._looked = 0.0
+        self.losses = 0
+        """How many links broke."""
 
     # Claimants
 
@@ -204,6 +208,13 @@ class Hub:
             return reply
         return None
 
+    def look_around(self) -> None:
+        """Notice links that were closed while nobody used them, before something is asked of them."""
+        now = self.clock()
+        if self.poller is not None and now - self._looked > LOOK_AROUND_AFTER:
+            self.ready(self.poller.poll(0))
+        self._looked = now
+
     def next_due(self) -> float:
         """When something has to be done although nothing arrives."""
         return min((min(each.timers.values()) for each in self.active.values() if each.timers), default=NEVER)
@@ -273,6 +284,7 @@ class Hub:
         self.troubles[base] = reason
         self.retry_at[base] = self.clock()
         if link is not None:
+            self.losses += 1
             self._unwatch(base)
             link.close()
         outstanding, self._outstanding[base] = self._outstanding[base], deque()

@@ -169,6 +169,8 @@ class LockService:
     def close(self) -> None:
         """Release everything that is held, and hang up. Idempotent."""
         self.desk.close()
+        if self._aio is not None and not self._aio.desk.is_closed:
+            self._aio.desk.abandon()
 
     def __enter__(self) -> "LockService":
         return self
@@ -316,3 +318,21 @@ def _until_the_end(service: LockService) -> None:
 
     atexit.register(close)
     os.register_at_fork(after_in_child=fork)
+    _end_on_sigterm()
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM end the process like ``sys.exit``, so that what is held is released; whoever has a handler of their
+    own keeps it."""
+    import signal
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    try:
+        signal.signal(signal.SIGTERM, end)
+    except ValueError:  # only the main thread may
+        return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
+from trinco.core.errors import StoreUnavailable
 from trinco.locks.aio.background import start_in_background
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.aio.waiting import AsyncWaiting
@@ -47,15 +48,27 @@ class AsyncDesk(Books):
     ) -> AsyncLease | None:
         """A lease on the first of these resources that can be had within ``timeout``; cancelled, it leaves nothing."""
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
+        losses = self.hub.losses
+        try:
+            lease = await self._obtain(name, resources, options, deadline, timeout)
+        except StoreUnavailable:
+            if self.hub.losses == losses:
+                raise
+            lease = await self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
+        if lease is not None:
+            self.leases[id(lease)] = lease
+            self._notice(min(lease.renew_at, lease.until))
+        return lease
+
+    async def _obtain(
+        self, name: str, resources: tuple[str, ...], options: Options, deadline: float, timeout: float | None
+    ) -> AsyncLease | None:
         await self._contact(deadline)
         lease = None
         if timeout == 0 or len(resources) > 1:
             lease = await self._try_each(name, resources, options)
         if lease is None and timeout != 0:
             lease = await self._compete(name, resources, 0, options, deadline, once=False)
-        if lease is not None:
-            self.leases[id(lease)] = lease
-            self._notice(min(lease.renew_at, lease.until))
         return lease
 
     async def _contact(self, deadline: float) -> None:
