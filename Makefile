@@ -17,18 +17,13 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m tests.pythons
 	@touch $(READY)
 
-# Shows a command. An exhibit violates something, so it must exit 1.
-SHOW = @printf '\n$$ trinco %s\n'
+SHOW = @printf '\n$$ %s\n'
 
 demo: setup
-	$(SHOW) 'sim ricart-agrawala -n 5'
-	@$(BIN)/trinco sim ricart-agrawala -n 5
-	$(SHOW) 'check ricart-agrawala -n 3 --rounds 2'
-	@$(BIN)/trinco check ricart-agrawala -n 3 --rounds 2
-	$(SHOW) 'sim quorum-lease --clients 3 --byzantine silent --delay exponential:0.05'
-	@$(BIN)/trinco sim quorum-lease --clients 3 --byzantine silent --delay exponential:0.05
-	$(SHOW) 'exhibit ricart-agrawala/no-tie-break'
-	@$(BIN)/trinco exhibit ricart-agrawala/no-tie-break || test $$? -eq 1
+	$(SHOW) 'trinco run nightly -- echo hello'
+	@$(BIN)/trinco run nightly -- echo hello
+	$(SHOW) 'python -m demo.counter'
+	@$(BIN)/python -m demo.counter
 
 test: setup lint
 	@$(BIN)/python -m pytest -n auto
