@@ -2,6 +2,28 @@
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trinco.core.errors import AcquireTimeout as AcquireTimeout
+    from trinco.core.errors import ConfigError as ConfigError
+    from trinco.core.errors import LeaseLost as LeaseLost
+    from trinco.core.errors import NotHeld as NotHeld
+    from trinco.core.errors import QuorumUnavailable as QuorumUnavailable
+    from trinco.core.errors import StoreUnavailable as StoreUnavailable
+    from trinco.core.errors import TrincoError as TrincoError
+    from trinco.core.errors import UsageError as UsageError
+    from trinco.locks.aio.lease import AsyncLease as AsyncLease
+    from trinco.locks.aio.lock import AsyncLock as AsyncLock
+    from trinco.locks.aio.service import AsyncLockService as AsyncLockService
+    from trinco.locks.election import Election as Election
+    from trinco.locks.health import StoreHealth as StoreHealth
+    from trinco.locks.inspection import LockInfo as LockInfo
+    from trinco.locks.lease import Lease as Lease
+    from trinco.locks.lock import Lock as Lock
+    from trinco.locks.lock import Semaphore as Semaphore
+    from trinco.locks.service import LockService as LockService
+    from trinco.locks.service import connect as connect
+
 _HOMES = {
     "connect": "trinco.locks.service",
     "LockService": "trinco.locks.service",

@@ -12,7 +12,7 @@ import pytest
 from trinco.check.replay import replay
 from trinco.check.run import Result, check
 from trinco.check.search import Verdict
-from trinco.lab.exhibits import lease_release, lease_time
+from trinco.lab.exhibits import lease_commits, lease_release, lease_time
 from trinco.lab.exhibits.catalogue import LEASE, find
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.leases.nodes.behaviours import GrantAll
@@ -101,6 +101,14 @@ def test_the_corrected_lease_holds_on_the_same_instance(exhibit: Exhibit) -> Non
     result = check(exhibit.mended(), liveness=stuck)
     assert result.verdict is Verdict.HOLDS, result.violation
     assert result.liveness == stuck
+
+
+def test_a_commit_that_counts_for_another_token_is_caught_by_the_order_of_tokens() -> None:
+    (exhibit,) = lease_commits.EXHIBITS
+    found = caught(exhibit)
+    assert found.violation is not None
+    assert found.violation.text == "p1 entered with token 2 after 2 had been given out"
+    assert check(exhibit.mended(), liveness=False).progress.states == 43_115
 
 
 def test_a_margin_against_drift_must_be_twice_the_drift() -> None:

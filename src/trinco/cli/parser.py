@@ -2,23 +2,37 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from typing import NoReturn
 
 from trinco.cli import exits
 from trinco.core.errors import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+WIDTH = 100
+
+argparse._ = str  # type: ignore[attr-defined]  # our help is English: to look for translations takes a millisecond
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Of a fixed width: to ask the terminal loads ``shutil``, and every ``add_argument`` would do so."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=WIDTH)
+
 
 class Parser(argparse.ArgumentParser):
     def __init__(self, **options: object) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)  # type: ignore[arg-type]
+        super().__init__(formatter_class=Help, **options)  # type: ignore[arg-type]
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> "NoReturn":
         sys.stderr.write(f"{self.prog}: {message} (see '{self.prog} --help')\n")
         sys.exit(exits.USAGE)
 
 
-def whole(low: int, what: str) -> Callable[[str], int]:
+def whole(low: int, what: str) -> "Callable[[str], int]":
     """An argument type: a whole number that is at least ``low``."""
 
     def parse(text: str) -> int:
@@ -33,7 +47,7 @@ def whole(low: int, what: str) -> Callable[[str], int]:
     return parse
 
 
-def positive(what: str) -> Callable[[str], float]:
+def positive(what: str) -> "Callable[[str], float]":
     """An argument type: a number above zero."""
 
     def parse(text: str) -> float:
@@ -48,7 +62,7 @@ def positive(what: str) -> Callable[[str], float]:
     return parse
 
 
-def usage(parse: Callable[[str], object]) -> Callable[[str], object]:
+def usage(parse: "Callable[[str], object]") -> "Callable[[str], object]":
     """An argument type from a function that raises :class:`UsageError`."""
 
     def argument(text: str) -> object:

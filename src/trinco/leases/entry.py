@@ -148,7 +148,7 @@ def _body(entry: Entry, fingerprint: str) -> bytes:
     acquisition of a quorum writes one."""
     from json.encoder import encode_basestring as text
 
-    bases = ",".join([f"[{text(base_id)},\"{nonce.hex()}\"]" for base_id, nonce in entry.bases])
+    bases = ",".join([f'[{text(base_id)},"{nonce.hex()}"]' for base_id, nonce in entry.bases])
     return (
         f'{{"attempt":{entry.attempt},"bases":[{bases}],"info":{text(entry.info)},"key":"{fingerprint}",'
         f'"kind":"{entry.kind.value}","owner":{text(entry.owner)},"resource":{text(entry.resource)},'

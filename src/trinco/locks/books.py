@@ -89,6 +89,13 @@ class Books:
         self.hub.pump()
         return winner
 
+    def withdraw(self, claimants: list[Claimant]) -> None:
+        """Something else has come up: even the one that was granted gives it back."""
+        for claimant in claimants:
+            claimant.leaves()
+            self.hub.retire(claimant)
+        self.hub.pump()
+
     def explain_failure(self, claimants: list[Claimant]) -> None:
         """Raise if it was not somebody else who kept us from it."""
         for claimant in claimants:

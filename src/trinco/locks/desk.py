@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trinco.leases.claim import Claim
     from trinco.leases.terms import Terms
+    from trinco.locks.claimant import Claimant
     from trinco.locks.keeper import Keeper
     from trinco.locks.options import Options
 
@@ -84,18 +85,25 @@ class Desk(Books):
     ) -> "Lease | None":
         """Ask for all of these; keep the first that is granted and give the others back at once."""
         claimants = self.compete(resources, options, once=once)
-        winner = None
         try:
             self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
-        finally:
-            winner = self.winner(claimants)
-            if not once and not self.are_gone(claimants):
-                self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
+        except BaseException:
+            self.withdraw(claimants)
+            self._see_off(claimants)
+            raise
+        winner = self.winner(claimants)
+        if not once:
+            self._see_off(claimants)
         if winner is None:
             self.explain_failure(claimants)
             return None
         slot = None if winner.resource == name else first + claimants.index(winner)
         return Lease(self, name, winner, options, slot)
+
+    def _see_off(self, claimants: "list[Claimant]") -> None:
+        """Wait a little until those who leave have left."""
+        if not self.are_gone(claimants):
+            self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
 
     def renew(self, lease: Lease, deadline: float = NEVER) -> None:
         """``deadline``: until when to wait for the stores; belief never lasts longer."""

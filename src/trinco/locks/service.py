@@ -55,13 +55,16 @@ class LockService:
         self._client = client or _client()
         self._clock = clock
         self._aio: AsyncLockService | None = None
-        self.desk = self._new_desk()
+        self._desk: Desk | None = None
         _until_the_end(self)
 
-    def _new_desk(self) -> Desk:
-        desk = Desk(self.new_hub(), self.f)
-        desk.keeper = Keeper(desk)
-        return desk
+    @property
+    def desk(self) -> Desk:
+        """Where leases are obtained; a forked child gets one of its own."""
+        if self._desk is None:
+            self._desk = Desk(self.new_hub(), self.f)
+            self._desk.keeper = Keeper(self._desk)
+        return self._desk
 
     def new_hub(self) -> Hub:
         """Links of its own to the same stores."""
@@ -168,7 +171,8 @@ class LockService:
 
     def close(self) -> None:
         """Release everything that is held, and hang up. Idempotent."""
-        self.desk.close()
+        if self._desk is not None:
+            self._desk.close()
         if self._aio is not None and not self._aio.desk.is_closed:
             self._aio.desk.abandon()
 
@@ -182,8 +186,9 @@ class LockService:
 
     def after_fork(self) -> None:
         """In the child: the parent's leases, links and threads are the parent's."""
-        old, self.desk = self.desk, self._new_desk()
-        self._aio = None
+        old, self._desk, self._aio = self._desk, None, None
+        if old is None:
+            return
         for lease in old.leases.values():
             lease.reason = "forked"
         old.leases = {}

@@ -2,6 +2,7 @@
 
 from trinco.core.errors import UsageError
 from trinco.lab.exhibits import (
+    lease_commits,
     lease_entries,
     lease_listings,
     lease_release,
@@ -28,7 +29,7 @@ LEASE = sorted(
 )
 """In the order of their numbers, whichever file they stand in."""
 
-EXHIBITS = (*slides.EXHIBITS, *ricart_agrawala.EXHIBITS, *token_ring.EXHIBITS, *LEASE)
+EXHIBITS = (*slides.EXHIBITS, *ricart_agrawala.EXHIBITS, *token_ring.EXHIBITS, *LEASE, *lease_commits.EXHIBITS)
 
 
 def find(name: str) -> Exhibit:

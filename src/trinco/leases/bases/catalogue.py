@@ -1,26 +1,25 @@
-"""The base algorithms by name."""
+"""The base algorithms by name. Each is loaded when it is asked for: most programs use one."""
 
 from trinco.core.errors import UsageError
-from trinco.leases.bases.conditional import Conditional
-from trinco.leases.bases.object_store import ObjectStore
-from trinco.leases.bases.one_access import OneAccess
-from trinco.leases.bases.queue import Queue
-from trinco.leases.bases.transactional import Transactional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-BASES: "dict[str, Any]" = {
-    "object": ObjectStore,
-    "queue": Queue,
-    "conditional": Conditional,
-    "transactional": Transactional,
-    "one-access": OneAccess,
+BASES = {
+    "object": "object_store:ObjectStore",
+    "queue": "queue:Queue",
+    "conditional": "conditional:Conditional",
+    "transactional": "transactional:Transactional",
+    "one-access": "one_access:OneAccess",
 }
+"""In which module here, and what it is called there."""
 
 
 def find(name: str) -> "Any":
     if name not in BASES:
         raise UsageError(f"there is no base algorithm '{name}'; there are {', '.join(BASES)}")
-    return BASES[name]
+    from importlib import import_module
+
+    module, _, kind = BASES[name].partition(":")
+    return getattr(import_module(f"trinco.leases.bases.{module}"), kind)

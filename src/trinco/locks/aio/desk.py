@@ -92,9 +92,8 @@ class AsyncDesk(Books):
         try:
             await self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
         except BaseException:
-            for claimant in claimants:
-                claimant.leaves()
-            await self._withdraw(claimants)
+            self.withdraw(claimants)
+            await self._see_off(claimants)
             raise
         winner = self.winner(claimants)
         if winner is None:
@@ -106,12 +105,10 @@ class AsyncDesk(Books):
         slot = None if winner.resource == name else first + claimants.index(winner)
         return AsyncLease(self, name, winner, options, slot)
 
-    async def _withdraw(self, claimants: list[Claimant]) -> None:
+    async def _see_off(self, claimants: list[Claimant]) -> None:
         """Being cancelled: what is under way must be undone, but not for ever."""
         with anyio.CancelScope(shield=True):
             await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
-        for claimant in claimants:
-            self.hub.retire(claimant)
         self._notice(self.hub.next_due())
 
     async def renew(self, lease: Lease) -> None:

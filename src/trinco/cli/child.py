@@ -1,0 +1,228 @@
+"""The command that ``trinco run`` runs: its process group, its terminal, and the signals that reach us in its place."""
+
+import os
+import signal
+from errno import ENOENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+"""A stopped process should hear of these too: it is let go on."""
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+BY_SIGNAL = 128
+NOT_STARTED = 127
+
+
+class Child:
+    """``code``: the exit code that its end stands for, None before it was reaped. ``stopped_by``: the signal that
+    stopped it, 0 while it runs."""
+
+    __slots__ = ("_reader", "code", "pid", "stopped_by")
+
+    def __init__(self, command: list[str], environment: dict[str, str], first: "Callable[[], None]") -> None:
+        """Raises ``OSError`` if there is no such command. Its group has its number. ``first`` is called in the child
+        before it becomes the command: what has to be settled by then cannot wait for us, who may be killed at any
+        moment."""
+        program = located(command[0], environment.get("PATH", os.defpath))
+        self._reader, writer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(program, command, environment, first, writer)
+        os.close(writer)
+        self.code: int | None = None
+        self.stopped_by = 0
+
+    def trouble(self) -> OSError | None:
+        """Why it could not become the command; waits until it is clear. Call it once, before all else."""
+        number = os.read(self._reader, 16)
+        os.close(self._reader)
+        return OSError(int(number), os.strerror(int(number))) if number else None
+
+    def has_ended(self) -> bool:
+        """It is not reaped by this: as long as it is not, nobody else gets its number."""
+        look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return self.code is None and os.waitid(os.P_PID, self.pid, look) is not None
+
+    def reap(self) -> None:
+        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self.code = BY_SIGNAL - code if code < 0 else code
+        self.stopped_by = 0
+
+    def notice_stops(self) -> bool:
+        """Whether it has stopped since the last look."""
+        before = self.stopped_by
+        while self.code is None:
+            news = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+            if news is None:
+                break
+            self.stopped_by = news.si_status if news.si_code == os.CLD_STOPPED else 0
+        return bool(self.stopped_by) and not before
+
+    def send(self, number: int) -> None:
+        """A signal to all of its group."""
+        send_to_group(self.pid, number)
+        if number in ENDING:
+            send_to_group(self.pid, signal.SIGCONT)
+
+    def leaves_others(self) -> bool:
+        """Whether somebody else of its group is alive. Only after it was reaped."""
+        try:
+            while os.waitpid(-self.pid, os.WNOHANG)[0]:
+                pass  # as process 1 of a container we inherit its orphans
+        except ChildProcessError:
+            pass
+        return is_alive(self.pid)
+
+
+def located(program: str, path: str) -> str:
+    """The file that a program's name stands for. ``os.execvpe`` would try all of them, in the child, one by one, and
+    that takes a millisecond."""
+    if "/" in program:
+        return program
+    places = [os.path.join(folder, program) for folder in path.split(os.pathsep)]
+    files = [place for place in places if os.path.isfile(place)]
+    if not files:
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), program)
+    return next((file for file in files if os.access(file, os.X_OK)), files[0])
+
+
+def _become(
+    program: str, command: list[str], environment: dict[str, str], first: "Callable[[], None]", writer: int
+) -> None:
+    """In the child. ``writer`` closes by itself when it has become the command."""
+    try:
+        os.setpgid(0, 0)
+        for number in (*FORWARDED, *IGNORED_BY_PYTHON):
+            if number in IGNORED_BY_PYTHON or signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        first()
+        os.execve(program, command, environment)
+    except OSError as error:
+        os.write(writer, b"%d" % (error.errno or 0))
+    finally:
+        os._exit(NOT_STARTED)
+
+
+def send_to_group(group: int, number: int) -> bool:
+    """Whether there is such a group."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody is there, under another user
+        return True
+    return True
+
+
+def is_alive(group: int) -> bool:
+    """Whether a process of this group can still do something: the dead that nobody has reaped cannot."""
+    if not send_to_group(group, 0):
+        return False
+    try:
+        processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return True
+    states = [state for state, of in map(_state_and_group, processes) if of == group]
+    return not states or any(state not in "ZX" for state in states)
+
+
+def _state_and_group(process: str) -> tuple[str, int]:
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return "X", 0
+    return fields[0].decode(), int(fields[2])
+
+
+class Terminal:
+    """The terminal, if we have it in the foreground: the child's group gets it, so that Ctrl-C reaches that group and
+    its reads are not refused. The child takes it, before it becomes the command; later we give it and take it. Nobody
+    else's is touched: the shell may have put all of us in the background."""
+
+    __slots__ = ("_ours",)
+
+    def __init__(self) -> None:
+        self._ours = os.getpgrp()
+
+    def give(self, group: int) -> bool:
+        """Whether we had it to give."""
+        return _hand_over(self._ours, group)
+
+    def take_back(self, group: int) -> bool:
+        """Whether that group had it."""
+        return _hand_over(group, self._ours)
+
+
+def _hand_over(before: int, after: int) -> bool:
+    for descriptor in range(3):
+        try:
+            if os.tcgetpgrp(descriptor) == before:
+                _put_in_foreground(descriptor, after)
+                return True
+        except OSError:  # no terminal, or it was hung up
+            continue
+    return False
+
+
+def _put_in_foreground(descriptor: int, group: int) -> None:
+    usual = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # else whoever is in the background is stopped by this
+    try:
+        os.tcsetpgrp(descriptor, group)
+    finally:
+        signal.signal(signal.SIGTTOU, usual)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal came while there was no child that could have it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Signals:
+    """What reaches us. It is kept until somebody takes it, and ``descriptor`` becomes readable. What was ignored when
+    we were started stays so (nohup)."""
+
+    def __init__(self) -> None:
+        self._is_anybody_there = False
+        self._arrived: list[int] = []
+        self.descriptor, self._writer = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._writer, False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._arrives)
+        signal.signal(signal.SIGCHLD, self._arrives)
+
+    def keep(self) -> None:
+        """From here on there is, or will be, somebody to forward them to."""
+        self._is_anybody_there = True
+        for number in (signal.SIGTSTP, signal.SIGCONT):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._arrives)
+
+    def _arrives(self, number: int, frame: "FrameType | None") -> None:
+        self._arrived.append(number)
+
+    def interrupt(self) -> None:
+        """Raise ``Interrupted``, once, if there was a signal and nobody who could have it."""
+        arrived = [] if self._is_anybody_there else [number for number in self.take() if number in FORWARDED]
+        if arrived:
+            self._is_anybody_there = True
+            raise Interrupted(arrived[0])
+
+    def take(self) -> list[int]:
+        try:
+            while os.read(self.descriptor, 4096):
+                pass
+        except BlockingIOError:
+            pass
+        arrived, self._arrived = self._arrived, []
+        return arrived

@@ -1,0 +1,295 @@
+"""``trinco run``: a command under a lock."""
+
+import argparse
+import os
+
+from trinco.cli import exits
+from trinco.cli.child import ENDING, Interrupted, Signals
+from trinco.cli.holding import IGNORE, KILL, TERM, Holding, say
+from trinco.cli.parser import Parser, usage, whole
+from trinco.core.duration import in_words, seconds
+from trinco.core.errors import StoreUnavailable, UsageError
+from trinco.locks.hub import NEVER, Hub
+from trinco.locks.names import require_name
+from trinco.locks.service import LockService, connect, slots
+from trinco.locks.waiting import Waiting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trinco.locks.claimant import Claimant
+    from trinco.locks.inspection import LockInfo
+    from trinco.locks.lease import Lease
+    from trinco.locks.options import Options
+
+KILL_AFTER = 5.0
+MOST_NAMED = 3
+
+EXAMPLES = """examples:
+  trinco run nightly -- ./backup.sh --full          wait for the lock, run, give it back
+  trinco run -n nightly -- ./backup.sh              exit 75 at once if somebody holds it
+  trinco run -w 10m --max-hold 2h nightly -- make   wait at most 10 minutes, run at most 2 hours
+  trinco run -k 4 gpu -- python train.py            at most four at a time
+  trinco run -u redis://locks.example/0 nightly -- sh -c 'curl -H "Fence: $TRINCO_TOKEN" ...'
+
+The command runs without a shell, in a process group of its own, with TRINCO_NAME, TRINCO_TOKEN (a number that rises
+with every grant: let the resource refuse a smaller one), TRINCO_EXPIRES (seconds since 1970, as of the start) and, with
+-k, TRINCO_SLOT. Signals are passed on to it. When it ends, what it left behind in its group is ended too, and then the
+lock is given back. A process that starts a session of its own (setsid, daemons) is out of reach: it goes on.
+
+If the lock is lost, the command is ended before anybody else can have it, even when trinco itself is killed.
+
+exit: the command's own; 128+n if it ended by signal n; 126, 127 it could not be started; 75 the lock was not had;
+76 it was lost and the command was ended; 64 usage; 69 store unavailable; 77 keys; 78 configuration
+"""
+
+
+class Words:
+    """How a command speaks of what it holds."""
+
+    def __init__(self, thing: str, held: str, granted: str, released: str) -> None:
+        self.thing = thing
+        self.held = held
+        self.granted = granted
+        self.released = released
+
+
+class Attentive(Waiting):
+    """Waits as ever; but a signal ends it, at a point where nothing is half done, and somebody may look on."""
+
+    __slots__ = ("_polled", "_signals", "look")
+
+    def __init__(self, hub: Hub, signals: Signals) -> None:
+        super().__init__(hub)
+        self._signals = signals
+        self._polled: object = None
+        self.look: Callable[[], None] | None = None
+
+    def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: "Claimant") -> bool:
+        def is_done() -> bool:
+            if done():
+                return True
+            self._attend()
+            if claimants and self.look is not None:
+                self.look()
+            return False
+
+        return super().until(is_done, deadline, *claimants)
+
+    def _attend(self) -> None:
+        self._signals.interrupt()
+        self.hub.start_polling()
+        if self._polled is not self.hub.poller:
+            self._polled = self.hub.poller
+            self.hub.poller.register(self._signals.descriptor, 1)  # POLLIN and EPOLLIN
+
+
+LOCK = Words("the lock", "is held by", "is ours", "was released")
+
+
+def register(parser: Parser) -> None:
+    parser.description = "Run a command while holding a lock, and give it back when the command ends."
+    parser.epilog = EXAMPLES
+    add_options(parser)
+
+
+def add_options(parser: Parser) -> None:
+    parser.usage = f"{parser.prog} [options] NAME -- COMMAND [ARGUMENT ...]"
+    duration = usage(seconds)
+    add = parser.add_argument
+    add("name", metavar="NAME", help="the lock's name")
+    add("-u", "--url", metavar="URL|@SERVICE", help="the store, or a service of trinco.toml (what trinco.toml says)")
+    add("-c", "--config", metavar="FILE", help="a configuration other than trinco.toml")
+    patience = parser.add_mutually_exclusive_group()
+    patience.add_argument("-n", "--nonblock", action="store_true", help="do not wait: exit 75 if somebody holds it")
+    patience.add_argument("-w", "--wait", type=duration, metavar="DURATION", help="wait at most so long (for ever)")
+    add("--ttl", type=duration, metavar="DURATION", help="how long the lock outlives a crash of this host (30s)")
+    add("--max-hold", type=duration, metavar="DURATION", help="end the command when it has had the lock so long")
+    add("-k", type=whole(1, "the number of units"), metavar="N", help="N at a time may hold it (1)")
+    add("-E", type=_code, default=exits.NOT_ACQUIRED, metavar="CODE", help="exit with this instead of 75")
+    add("--on-lost", choices=(TERM, KILL, IGNORE), default=TERM, help="SIGTERM, SIGKILL, or let it go on (term)")
+    add("--kill-after", type=duration, default=KILL_AFTER, metavar="DURATION", help="from SIGTERM to SIGKILL (5s)")
+    voice = parser.add_mutually_exclusive_group()
+    voice.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    voice.add_argument("-v", "--verbose", action="store_true", help="say who holds it, who waits, what happens")
+
+
+def _code(text: str) -> int:
+    if not text.isdigit() or int(text) > 255:
+        raise argparse.ArgumentTypeError(f"an exit code is 0 to 255, not '{text}'")
+    return int(text)
+
+
+def split(parser: Parser, arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Ours before the first ``--``, the command behind it."""
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    own, command = arguments[:place], arguments[place + 1 :]
+    if not command and "-h" not in own and "--help" not in own:
+        parser.error(f"there is no command to run: it comes after two dashes, as in: {parser.prog} NAME -- ./backup.sh")
+    return own, command
+
+
+def run(options: argparse.Namespace) -> int:
+    return run_with(options, LOCK)
+
+
+def run_with(options: argparse.Namespace, words: Words) -> int:
+    _judge(options)
+    _open_standard_descriptors()
+    service = connect(options.url, config=options.config)
+    service.desk.keeper = None  # the loop renews: no thread is started
+    signals = Signals()
+    service.desk.waiting = waiting = Attentive(service.desk.hub, signals)
+    try:
+        lease = _obtain(service, waiting, options, words)
+        signals.keep()
+    except Interrupted as interruption:
+        service.close()
+        return exits.BY_SIGNAL + interruption.number
+    code = _refused(service, options, words) if lease is None else _run(service, lease, signals, options, words)
+    service.close()
+    return code
+
+
+def _judge(options: argparse.Namespace) -> None:
+    for what, amount in (("--wait", options.wait), ("--kill-after", options.kill_after)):
+        if amount is not None and amount < 0:
+            raise UsageError(f"{what} is at least 0 seconds, not {amount:g}")
+
+
+def _open_standard_descriptors() -> None:
+    """Where one of the three was closed, the next file that is opened would take its place, and all that is written
+    there."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        continue
+    os.close(descriptor)
+
+
+# Getting it
+
+
+def _resources(options: argparse.Namespace) -> tuple[str, ...]:
+    return (require_name(options.name),) if options.k is None else slots(options.name, options.k)
+
+
+def _obtain(service: LockService, waiting: Attentive, options: argparse.Namespace, words: Words) -> "Lease | None":
+    given = {"ttl": options.ttl, "max_hold": options.max_hold}
+    terms = service.options({name: value for name, value in given.items() if value is not None})
+    patience = 0.0 if options.nonblock else options.wait
+    if not options.verbose or patience == 0:
+        return _ask(service, options, terms, patience)
+    from trinco.cli.onlooker import Onlooker
+
+    with connect(options.url, config=options.config) as other:
+        other.desk.keeper = None
+        onlooker = Onlooker(lambda: _news(other, service.desk.hub.client, options, words))
+        waiting.look = onlooker.look
+        try:
+            return _ask(service, options, terms, patience)
+        finally:
+            waiting.look = None
+
+
+def _ask(service: LockService, options: argparse.Namespace, terms: "Options", patience: float | None) -> "Lease | None":
+    return service.desk.obtain(options.name, _resources(options), terms, patience)
+
+
+def _refused(service: LockService, options: argparse.Namespace, words: Words) -> int:
+    if not options.quiet:
+        waited = f"not had within {in_words(options.wait)}: " if options.wait else ""
+        say(waited + situation(service, options, words))
+    code: int = options.E
+    return code
+
+
+def situation(service: LockService, options: argparse.Namespace, words: Words) -> str:
+    """Who holds it, since when, with which token, for how long."""
+    try:
+        infos = [info for info in map(service.inspect, _resources(options)) if info.held]
+    except StoreUnavailable as error:
+        return f"{words.thing} '{options.name}' is in use; by whom cannot be told: {error}"
+    if not infos:
+        return f"{words.thing} '{options.name}' was in use and may be free by now"
+    told = ", ".join(map(_holder, infos[:MOST_NAMED]))
+    more = f" and {len(infos) - MOST_NAMED} more" if len(infos) > MOST_NAMED else ""
+    return f"{words.thing} '{options.name}' {words.held} {told}{more}"
+
+
+def _news(other: LockService, me: str, options: argparse.Namespace, words: Words) -> tuple[object, str]:
+    """For whoever waits: who is in the way, and what to say about it. ``other`` is a service of its own."""
+    infos = [other.inspect(resource) for resource in _resources(options)]
+    if any(info.owner in (me, None) for info in infos):
+        return None, ""  # our turn has come
+    waiters = max((info.waiters for info in infos), key=len)
+    ahead = waiters[: waiters.index(me)] if me in waiters else waiters
+    before_us = f"; before us: {', '.join(ahead)}" if ahead else ""
+    holders = [(info.owner, info.token) for info in infos]
+    return (holders, ahead), f"waiting: {situation(other, options, words)}{before_us}"
+
+
+def _holder(info: "LockInfo") -> str:
+    since = "" if info.age is None else f" for {in_words(info.age)}"
+    token = "" if info.token is None else f"token {info.token}, "
+    return f"{info.owner}{since} ({token}{in_words(info.remaining)} left unless it is renewed)"
+
+
+# Holding it
+
+
+def _run(service: LockService, lease: "Lease", signals: Signals, options: argparse.Namespace, words: Words) -> int:
+    name, what = options.name, f"{words.thing} '{options.name}'"
+    if options.verbose:
+        say(f"{what} {words.granted}" + ("" if lease.token is None else f", with token {lease.token}"))
+    early = [number for number in signals.take() if number in ENDING]
+    if early:
+        lease.release()
+        return exits.BY_SIGNAL + early[0]
+    holding = Holding(
+        service.desk,
+        lease,
+        signals,
+        what=what,
+        on_lost=options.on_lost,
+        kill_after=_kill_after(options, lease),
+        verbose=options.verbose,
+    )
+    try:
+        holding.start(options.command, _environment(lease, name))
+    except OSError as error:
+        lease.release()
+        return _not_started(options.command[0], error)
+    code = holding.wait()
+    holding.give_back()
+    if options.verbose and not holding.is_lost:
+        say(f"the command ended with {code} and {what} {words.released}")
+    return code
+
+
+def _kill_after(options: argparse.Namespace, lease: "Lease") -> float:
+    """A third of the time at most: the command should have most of it."""
+    longest = lease.options.ttl if lease.options.max_hold is None else min(lease.options.ttl, lease.options.max_hold)
+    asked: float = options.kill_after
+    return min(asked, longest / 3)
+
+
+def _environment(lease: "Lease", name: str) -> dict[str, str]:
+    import time
+
+    environment = dict(os.environ)
+    environment["TRINCO_NAME"] = name
+    environment["TRINCO_EXPIRES"] = f"{time.time() + lease.remaining:.3f}"
+    told = {"TRINCO_TOKEN": lease.token, "TRINCO_SLOT": lease.slot}
+    for variable, value in told.items():
+        environment.pop(variable, None)  # a trinco around us may have set its own
+        if value is not None:
+            environment[variable] = str(value)
+    return environment
+
+
+def _not_started(program: str, error: OSError) -> int:
+    if isinstance(error, FileNotFoundError):
+        say(f"'{program}' was not found; the lock was released")
+        return exits.NOT_FOUND
+    say(f"'{program}' cannot be run: {error.strerror}; the lock was released")
+    return exits.NOT_EXECUTABLE
