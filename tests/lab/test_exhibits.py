@@ -17,6 +17,7 @@ SHORTEST = {
     "slides/S-5": 4,
     "ricart-agrawala/no-tie-break": 6,
     "token-ring/two-tokens": 4,
+    "quorum-lease/untagged-commit": 16,
 }
 """The lease's stand in ``test_lease_exhibits``."""
 

@@ -1,0 +1,112 @@
+"""``trinco doctor``: green where locks are safe, red where two could hold one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import unfit_stores
+from tests.stores.postgres_server import PostgresServer, postgres_server, postgres_template
+from tests.stores.servers import RedisServer, free_port, redis_server
+
+__all__ = ["postgres_server", "postgres_template", "redis_server"]
+
+ROOT = Path(__file__).parents[2]
+TRINCO = [sys.executable, "-m", "trinco"]
+
+
+@pytest.fixture
+def packages(tmp_path: Path) -> Path:
+    folder = tmp_path / "packages"
+    unfit_stores.install(folder)
+    return folder
+
+
+def doctor(packages: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"}
+    return subprocess.run(
+        [*TRINCO, "doctor", *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def findings(done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
+    """What is not ok, of the first store."""
+    return [probe for probe in json.loads(done.stdout)[0]["probes"] if probe["state"] != "ok"]
+
+
+def test_sqlite_is_fit(packages: Path, tmp_path: Path) -> None:
+    done = doctor(packages, f"sqlite:///{tmp_path}/locks.db", "--json")
+    assert (done.returncode, findings(done)) == (0, []), done.stderr
+
+
+def test_a_folder_is_fit(packages: Path, tmp_path: Path) -> None:
+    done = doctor(packages, f"dir://{tmp_path}/locks", "--json")
+    assert (done.returncode, findings(done)) == (0, []), done.stderr
+
+
+def test_redis_is_fit(packages: Path, redis_server: RedisServer) -> None:
+    done = doctor(packages, redis_server.url, "--json")
+    assert (done.returncode, findings(done)) == (0, []), done.stderr
+
+
+def test_postgres_is_fit(packages: Path, postgres_server: PostgresServer) -> None:
+    done = doctor(packages, f"{postgres_server.url}?fresh=1", "--json")
+    assert (done.returncode, findings(done)) == (0, []), done.stderr
+
+
+def test_every_probe_has_a_line(packages: Path, tmp_path: Path) -> None:
+    lines = doctor(packages, f"sqlite:///{tmp_path}/locks.db").stdout.splitlines()
+    words = ("reachable", "clock", "conditional create", "stale compare-and-set", "stale delete", "race", "latency")
+    for word in words:
+        assert any(line.strip().startswith(word) for line in lines), word
+    assert any("in steps of" in line for line in lines)
+
+
+def test_a_second_visit_finds_the_same(packages: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert doctor(packages, f"sqlite:///{tmp_path}/locks.db").returncode == 0
+
+
+def test_a_store_that_ignores_preconditions_is_unfit(packages: Path) -> None:
+    done = doctor(packages, "ignoring:a", "--json")
+    assert done.returncode == 1, done.stderr
+    unfit = {probe["probe"]: probe["says"] for probe in findings(done)}
+    assert "ignores preconditions" in unfit["stale compare-and-set"]
+
+
+def test_a_store_that_is_not_atomic_is_unfit(packages: Path) -> None:
+    done = doctor(packages, "racy:a", "--json")
+    assert done.returncode == 1, done.stderr
+    assert [probe["probe"] for probe in findings(done)] == ["race of creates"]
+    assert "won one lock at the same moment" in findings(done)[0]["says"]
+
+
+@pytest.mark.parametrize("behaviour", ["grant-all", "deny-all", "forget", "replay", "garbage"])
+def test_a_store_that_lies_is_unfit(packages: Path, tmp_path: Path, behaviour: str) -> None:
+    done = doctor(packages, f"lying:{behaviour}:{tmp_path}/locks.db")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "UNFIT" in done.stdout
+
+
+def test_a_store_that_is_down_is_named(packages: Path) -> None:
+    done = doctor(packages, f"redis://127.0.0.1:{free_port()}/0")
+    assert done.returncode == 69
+    assert "cannot connect" in done.stdout
+
+
+def test_one_unfit_store_among_good_ones_is_enough(packages: Path, tmp_path: Path) -> None:
+    config = tmp_path / "trinco.toml"
+    config.write_text(f'[service.mixed]\nstores = ["sqlite:///{tmp_path}/a.db", "racy:b"]\n')
+    done = doctor(packages, "@mixed", "-c", str(config))
+    assert done.returncode == 1, done.stderr
+    assert "a.db" in done.stdout
+
+
+def test_an_unknown_kind_of_store_is_a_wrong_configuration(packages: Path) -> None:
+    done = doctor(packages, "reddis://localhost")
+    assert done.returncode == 78
+    assert "did you mean" in done.stderr
