@@ -11,7 +11,7 @@ from trinco.core.claims import Network
 from trinco.core.instant import Instant
 from trinco.core.node import Node
 from trinco.leases.accesses import Access, Apply
-from trinco.leases.bases.catalogue import BASES
+from trinco.leases.bases.catalogue import BASES, find
 from trinco.leases.bases.one_access import OneAccess
 from trinco.leases.claim import Claim
 from trinco.leases.client import LeaseClient
@@ -42,7 +42,7 @@ class Desk:
     def __init__(self, kind: str, service: Service | None = None, algorithm: Any = None) -> None:
         self.kind = kind
         self.service = SERVICES[kind]() if service is None else service
-        self.algorithm = BASES[kind]() if algorithm is None else algorithm
+        self.algorithm = find(kind)() if algorithm is None else algorithm
         self.at = 0.0
         self.accesses: list[Access] = []
         self.memory: dict[Any, Any] = {}
@@ -260,7 +260,7 @@ def one_store(
     """Two clients and one store, in the checker: time passes, and a client may give up at any moment."""
     terms = Terms(1, 0, ttl=2, rho=0, policy=Policy.ONCE, poll=0, fenced=fenced, access_timeout=access_timeout)
     quiet = kind == "one-access" if quiet is None else quiet
-    clients = [Client(me, terms, (BASES[kind](),), (2,), quiet) for me in (0, 1)]
+    clients = [Client(me, terms, (find(kind)(),), (2,), quiet) for me in (0, 1)]
     nodes = [*clients, Store(2, service(kind, Limits(), longest=2), terse=True)]
     return Model(nodes=nodes, network=Network.UNORDERED, clocks=Clocks(), **options)
 

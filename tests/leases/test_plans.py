@@ -26,7 +26,7 @@ from trinco.leases.accesses import (
     Versioned,
     Written,
 )
-from trinco.leases.bases.catalogue import BASES, find
+from trinco.leases.bases.catalogue import find
 from trinco.leases.bases.conditional import Judge
 from trinco.leases.bases.object_store import ObjectStore
 from trinco.leases.bases.queue import Queue
@@ -682,7 +682,7 @@ class Suspicious(Judge):
 
 @pytest.mark.parametrize("kind", ["object", "queue", "conditional", "transactional"])
 def test_a_forged_entry_is_nobodys(kind: str) -> None:
-    desk = Desk(kind, algorithm=BASES[kind](judge=Suspicious()))
+    desk = Desk(kind, algorithm=find(kind)(judge=Suspicious()))
     honest = Desk(kind, desk.service)
     honest.do(Request(OTHER, 50, entry="forged"))
     honest.do(Request(THIRD, 50, 1, 50, entry="forged"))
@@ -760,7 +760,7 @@ def test_a_plan_replayed_gives_the_same_step(kind: str) -> None:
     plan = Plan(Request(ME, 5, 3, 9))
     while isinstance(step := plan.step(desk.algorithm), Access):
         assert plan.step(desk.algorithm) == step
-        assert plan.step(BASES[kind]()) == step
+        assert plan.step(find(kind)()) == step
         plan = plan.told(desk.serve(0, step))
     again = Plan(Request(ME, 5, 3, 9), replies=plan.replies)
     assert again == plan

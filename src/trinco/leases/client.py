@@ -203,12 +203,23 @@ class LeaseClient(Votes):
             ctx.refuse(reason)
 
     def _stop(self, ctx: "Any") -> None:
+        self._disarm(ctx)
         self.stage = Stage.IDLE
         self.until = None
         self.ticket = self.guess = None
-        for timer in (GIVE_UP, RETRY, POLL, WIDEN):
-            ctx.cancel_timer(timer)
         self.bases = tuple([base.forgotten(base.asked) for base in self.bases])
+
+    def _disarm(self, ctx: "Any") -> None:
+        """Cancel the timers that may be armed in this stage."""
+        if self.stage is Stage.HOLDING:
+            return
+        ctx.cancel_timer(GIVE_UP)
+        if self.terms.policy is Policy.BACKOFF:
+            ctx.cancel_timer(RETRY)
+        if self.ticket is not None:
+            ctx.cancel_timer(POLL)
+        if self.terms.widen:
+            ctx.cancel_timer(WIDEN)
 
     def _release_all(self, ctx: "Any") -> None:
         release = Release(self.claim, self.renewals)
@@ -262,13 +273,12 @@ class LeaseClient(Votes):
     def _hold(self, ctx: "Any", votes: list[Base]) -> None:
         """Hold until the first of those that we count on might let go."""
         token = votes[0].token if self.guess is NEXT else self.guess
+        self._disarm(ctx)
         self.stage = Stage.HOLDING
         self.until = self.end_of_belief(ctx, votes)
         self.ticket = None
         if token is not None:
             self.token = max(self.token, token)
-        for timer in (GIVE_UP, POLL, WIDEN):
-            ctx.cancel_timer(timer)
         self.bases = tuple([base.held() for base in self.bases])
         ctx.grant(token=token, until=self.until)
         self.took_office(ctx)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 TOKEN_LIMIT = 2**53
 """Up to here a number is exact in every store's language."""
 TICKET_LIMIT = 2**52
+NUMBERS = (int, float)
+SOME_DAY = 1e18
 NEXT: "Final" = "next"
 """As a token: let the store count by itself. Only where one store is all there is (f = 0)."""
 
@@ -144,9 +146,16 @@ class Answer(Value):
 
     def makes_sense(self) -> bool:
         """Whether every field is what it must be: a store that runs code may say anything."""
-        token = self.token is None or (type(self.token) is int and 0 <= self.token < TOKEN_LIMIT)
-        numbers = all(type(each) in (int, float) and abs(each) < 1e18 for each in (self.remaining, self.granularity))
-        return isinstance(self.grade, Grade) and token and numbers and type(self.smaller) is bool
+        token, remaining, granularity = self.token, self.remaining, self.granularity
+        return (
+            isinstance(self.grade, Grade)
+            and (token is None or (type(token) is int and 0 <= token < TOKEN_LIMIT))
+            and type(remaining) in NUMBERS
+            and -SOME_DAY < remaining < SOME_DAY
+            and type(granularity) in NUMBERS
+            and -SOME_DAY < granularity < SOME_DAY
+            and type(self.smaller) is bool
+        )
 
 
 FAILED = Answer(Grade.FAILED)

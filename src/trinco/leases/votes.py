@@ -62,6 +62,11 @@ class Votes(Chains):
         granted = grade.is_grant
         seen = self.token_in(ctx, answer.evidence) if answer.evidence is not None else 0
         if isinstance(operation, Commit):  # the term is still the one that was granted
+            if granted and token != operation.token:
+                grade, granted = (
+                    Grade.FAILED,
+                    False,
+                )  # no store says so: asked again, a liar would keep us busy for ever
             return base.but(grade=grade, token=token, seen=seen, mine=granted)
         until = self.terms.allowing_for(plan.until, answer.granularity) if granted else None
         if isinstance(operation, Extend):  # what was ours and is gone must not be asked for anew: it had a gap

@@ -56,6 +56,11 @@ class Books:
         """Whether enough stores are connected, or it is clear that they will not be."""
         return self.hub.connected() >= self.quorum or not self.hub.is_connecting
 
+    def first_contact_by(self, deadline: float) -> float:
+        """Until when to wait for links; who will not wait for the lock must still be able to ask for it."""
+        now = self.hub.clock()
+        return now + FIRST_CONTACT if deadline <= now else min(deadline, now + FIRST_CONTACT)
+
     def require_links(self) -> None:
         """At first contact whoever cannot be reached is named at once."""
         if self.hub.connected() < self.quorum:
@@ -111,6 +116,7 @@ class Books:
     def start_renewal(self, lease: Lease) -> None:
         self.hub.connect_missing()
         lease.claimant.failures.clear()
+        lease.before = lease.claimant.until
         lease.claimant.renew(lease.claimant.world)
 
     def judge_renewal(self, lease: Lease) -> bool:
@@ -118,14 +124,15 @@ class Books:
         claimant, options, now = lease.claimant, lease.options, self.hub.clock()
         if lease.released or lease.reason is not None:
             return False
+        if claimant.gone() >= claimant.terms.refusals:
+            self.mark_lost(lease, "revoked")
+            return False
         until = claimant.until
         fresh = claimant.terms.believed * (1 - 1 / RENEWALS_PER_TERM)
-        if until is not None and until.at - now > fresh:
+        if until is not None and until != lease.before and until.at - now > fresh:
             lease.renew_at = now + options.ttl / RENEWALS_PER_TERM
             return True
         lease.renew_at = now + options.ttl / RETRIES_PER_TERM
-        if claimant.gone() >= claimant.terms.refusals:
-            self.mark_lost(lease, "revoked")
         return False
 
     def mark_lost(self, lease: Lease, reason: str) -> bool:
@@ -169,6 +176,10 @@ class Books:
         self.hub.close()
 
     # Looking
+
+    def has_seen_enough(self, look: "Look") -> bool:
+        """Whoever is silent may stay so."""
+        return not look.silent or len(look.items) >= len(self.hub.stores) - self.f
 
     def require_enough(self, look: "Look") -> "Look":
         if len(look.items) < self.quorum:

@@ -7,7 +7,7 @@ for the shell that waits. Nothing here blocks or knows of threads and tasks.
 
 from trinco.core.instant import Instant
 from trinco.leases.chains import ACCESS
-from trinco.leases.client import POLL, LeaseClient, Stage
+from trinco.leases.client import POLL, WIDEN, LeaseClient, Stage
 from trinco.leases.operation import Answer, Grade
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ class Claimant(LeaseClient):
         return self.hub.entries.ticket_in(self.resource, evidence)
 
     def first_contacts(self) -> "list[int] | range":
-        return self.hub.preferred[: self.terms.quorum] if self.terms.widen else range(len(self.bases))
+        return self.hub.contacts(self.terms.quorum) if self.terms.widen else range(len(self.bases))
 
     def next_poll(self, answer: Answer) -> float:
         """When the lease in our way ends, or else after a while, so that not all come at once."""
@@ -117,6 +117,8 @@ class Claimant(LeaseClient):
         if epoch != self.bases[base].epoch:
             self.straggled(self.world, base, claim)
             return
+        if reply is None:
+            self.hub.demote(base)
         self.answered(self.world, base, reply)
         self._follow_up()
 
@@ -129,6 +131,11 @@ class Claimant(LeaseClient):
             self.timers[POLL] = 0.0  # look again at once: there may be a link by then
         self._follow_up()
 
+    def _blame_the_silent(self) -> None:
+        for position, base in enumerate(self.bases):
+            if base.asked and base.grade is None:
+                self.hub.demote(position)
+
     def _follow_up(self) -> None:
         if self.waker is not None:
             self.waker()
@@ -139,6 +146,8 @@ class Claimant(LeaseClient):
         """Let the timers that are due go off."""
         for name in [name for name, due in self.timers.items() if due <= now]:
             del self.timers[name]
+            if name == WIDEN:
+                self._blame_the_silent()
             self.on_timer(self.world, name)
         self._follow_up()
 

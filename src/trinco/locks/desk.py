@@ -67,7 +67,7 @@ class Desk(Books):
 
     def _contact(self, deadline: float) -> None:
         if self.lacks_links():
-            self.waiting.until(self.has_first_contact, min(deadline, self.hub.clock() + FIRST_CONTACT))
+            self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
         self.require_links()
 
     def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options") -> "Lease | None":
@@ -139,7 +139,7 @@ class Desk(Books):
             patience = self.hub.clock() + LOOK_PATIENCE
             self._contact(patience)
             look = Look(self.hub, resource)
-            self.waiting.until(lambda: not look.silent, patience)
+            self.waiting.until(lambda: self.has_seen_enough(look), patience)
         return self.require_enough(look)
 
     def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:

@@ -62,7 +62,7 @@ class Look:
 
     def replied(self, base: int, tag: "Any", reply: "Any") -> None:
         self.silent.discard(base)
-        if isinstance(reply, Versioned):
+        if isinstance(reply, Versioned) and isinstance(reply.item, Item):
             self.items[base] = reply.item.settled(reply.now).counted_from(reply.now)
         elif isinstance(reply, Listing):
             self.items[base] = _as_item(reply.rows)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from trinco.core.instant import Instant
     from trinco.locks.claimant import Claimant
     from trinco.locks.options import Options
 
@@ -28,6 +29,7 @@ class Lease:
     __slots__ = (
         "_event",
         "_service",
+        "before",
         "claimant",
         "ends",
         "metadata",
@@ -58,6 +60,8 @@ class Lease:
         self.reason: str | None = None
         """Why it was lost, if it was."""
         self.released = False
+        self.before: Instant | None = None
+        """The end of belief before the renewal that is going on."""
         now = claimant.hub.clock()
         self.ends = None if options.max_hold is None else now + options.max_hold
         """When ``max_hold`` is over."""

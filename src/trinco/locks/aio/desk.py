@@ -73,7 +73,7 @@ class AsyncDesk(Books):
 
     async def _contact(self, deadline: float) -> None:
         if self.lacks_links():
-            await self.waiting.until(self.has_first_contact, min(deadline, self.hub.clock() + FIRST_CONTACT))
+            await self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
         self.require_links()
 
     async def _try_each(self, name: str, resources: tuple[str, ...], options: Options) -> AsyncLease | None:
@@ -142,7 +142,7 @@ class AsyncDesk(Books):
         patience = self.hub.clock() + LOOK_PATIENCE
         await self._contact(patience)
         look = Look(self.hub, resource)
-        await self.waiting.until(lambda: not look.silent, patience)
+        await self.waiting.until(lambda: self.has_seen_enough(look), patience)
         return self.require_enough(look)
 
     async def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:

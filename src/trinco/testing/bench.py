@@ -1,0 +1,118 @@
+"""Where the conformance checks work: a store, owners with links of their own, and a clock that they can wait by."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from os import urandom
+from time import monotonic, sleep
+
+from trinco.leases.claim import Claim
+from trinco.leases.operation import Answer, Commit, Extend, Grade, Release, Request
+from trinco.locks.caller import Caller
+from trinco.stores.store import Store
+
+TERM = 30.0
+"""Longer than any check takes."""
+LIMIT = 10.0
+"""How long to wait for what must happen."""
+
+
+class Bench:
+    """A store under test. ``pass_time`` and ``clock``: how time passes for the store; ``exact``: whether it is ours to
+    set, so that nothing but ``pass_time`` moves it. ``name``: a lock's name that nobody has used."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float] = monotonic,
+        pass_time: Callable[[float], None] = sleep,
+        exact: bool = False,
+        name: Callable[[], str] | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.pass_time = pass_time
+        self.exact = exact
+        self.name = name or _fresh_name
+        self._callers: list[Caller] = []
+
+    def caller(self) -> Caller:
+        """Somebody with a link of its own; ``close`` ends them all."""
+        caller = Caller(self.store, LIMIT)
+        self._callers.append(caller)
+        return caller
+
+    def close(self) -> None:
+        while self._callers:
+            self._callers.pop().close()
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_numbers = count(1)
+
+
+def _fresh_name() -> str:
+    return f"conformance/{urandom(6).hex()}/{next(_numbers)}"
+
+
+def must(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise AssertionError(sentence)
+
+
+class Person:
+    """One owner with a link of its own. Every ``attempt`` is a claim of its own."""
+
+    def __init__(self, bench: Bench, lock: str, caller: Caller | None = None) -> None:
+        self.caller = bench.caller() if caller is None else caller
+        self.lock = lock
+        self.claim = self.caller.claim()
+
+    def attempt(self) -> Claim:
+        """A later attempt of the same owner."""
+        self.claim = self.caller.claim()
+        return self.claim
+
+    def ask(self, ttl: float = TERM, *, claim: Claim | None = None, **rest: object) -> Answer:
+        request = Request(self.claim if claim is None else claim, ttl).but(**rest)
+        return self.caller.ask(self.lock, request)
+
+    def queue(self, ticket: int) -> Answer:
+        """Ask, and wait in line where that is refused. Who waits can be rung at."""
+        self.caller.link.expect_hints(self.claim.owner)
+        return self.ask(ticket=ticket, wait=TERM, entry=b"%d entry" % ticket)
+
+    def takes(self, sentence: str, **rest: object) -> Answer:
+        answer = self.ask(**rest)  # type: ignore[arg-type]
+        must(answer.grade is Grade.COMMITTED, sentence)
+        return answer
+
+    def commit(self, token: int, claim: Claim | None = None) -> Answer:
+        return self.caller.ask(self.lock, Commit(self.claim if claim is None else claim, token, b"entry"))
+
+    def extend(self, ttl: float = TERM, *, claim: Claim | None = None, renewal: int = 1) -> Answer:
+        return self.caller.ask(self.lock, Extend(self.claim if claim is None else claim, ttl, renewal))
+
+    def release(self, claim: Claim | None = None) -> Answer:
+        return self.caller.ask(self.lock, Release(self.claim if claim is None else claim))
+
+    def holds(self, claim: Claim | None = None) -> bool:
+        return (self.claim if claim is None else claim) in self.caller.holders(self.lock)
+
+
+@contextmanager
+def people(bench: Bench, how_many: int = 2) -> "Iterator[tuple[Person, ...]]":
+    """Owners who want the same lock, and leave nothing behind."""
+    lock = bench.name()
+    crowd = tuple(Person(bench, lock) for _ in range(how_many))
+    try:
+        yield crowd
+    finally:
+        for person in crowd:
+            person.release()
