@@ -76,16 +76,20 @@ def test_an_option_that_the_vendor_does_not_know_is_named() -> None:
 @pytest.mark.parametrize(
     ("epoch", "fresh", "uptime", "stays_out"),
     [
-        (b"this", False, 0, 0),
-        (b"this", True, 0, 0),
+        (b"this 60000000", False, 0, 0),
+        (b"this 60000000", True, 0, 0),
+        (b"this 2000000", False, 3, 58),
+        (b"this 2000000", True, 3, 58),
+        (b"this 2000000", False, 61, 0),
+        (b"this", False, 0, 60),
         (None, True, 0, 0),
         (None, False, 0, 60),
         (None, False, 3, 58),
         (None, False, 60, 1),
         (None, False, 61, 0),
-        (b"other", False, 3, 58),
-        (b"other", True, 3, 58),
-        (b"other", False, 61, 0),
+        (b"other 60000000", False, 3, 60),
+        (b"other 60000000", True, 3, 60),
+        (b"other 60000000", False, 4000, 60),
     ],
 )
 def test_how_long_a_server_stays_out(epoch: bytes | None, fresh: bool, uptime: int, stays_out: float) -> None:
@@ -111,8 +115,10 @@ def test_a_server_that_came_back_empty_stays_out_and_says_so_until_it_may_grant(
     assert isinstance(caller.ask("x", Read()), StaysOut)
     assert granted_at_last(caller).token > token
     caller.link.close()
-    other = Caller(server.url.replace("t_max=2s", "t_max=60s"))
+    other = Caller(server.url)
     assert other.ask("y", Request(mine(2), 2)).grade is Grade.COMMITTED, "the run id is known"
+    longer = Caller(server.url.replace("t_max=2s", "t_max=60s"))
+    assert isinstance(longer.ask("y", Request(mine(3), 2)), StaysOut), "it has not stayed out for so long"
 
 
 def granted_at_last(caller: Caller) -> Answer:

@@ -78,6 +78,9 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def _judged(arguments: "list[str]") -> int:
+    import warnings
+
+    warnings.formatwarning = lambda message, *_: f"trinco: {message}\n"
     try:
         return _main(arguments)
     except TrincoError as error:

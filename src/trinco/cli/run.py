@@ -58,11 +58,13 @@ class Words:
 class Attentive(Waiting):
     """Waits as ever; but a signal ends it, at a point where nothing is half done, and somebody may look on."""
 
-    __slots__ = ("_polled", "_signals", "look")
+    __slots__ = ("_polled", "_quiet", "_signals", "_told", "look")
 
-    def __init__(self, hub: Hub, signals: Signals) -> None:
+    def __init__(self, hub: Hub, signals: Signals, quiet: bool) -> None:
         super().__init__(hub)
         self._signals = signals
+        self._quiet = quiet
+        self._told = False
         self._polled: object = None
         self.look: Callable[[], None] | None = None
 
@@ -71,11 +73,20 @@ class Attentive(Waiting):
             if done():
                 return True
             self._attend()
-            if claimants and self.look is not None:
-                self.look()
+            if claimants:
+                self._tell_of_trouble()
+                if self.look is not None:
+                    self.look()
             return False
 
         return super().until(is_done, deadline, *claimants)
+
+    def _tell_of_trouble(self) -> None:
+        """Why a store keeps us waiting, once: who sees nothing happen wants to know."""
+        trouble = next(filter(None, self.hub.troubles), None)
+        if trouble is not None and not self._told and not self._quiet:
+            self._told = True
+            say(f"waiting: {trouble}")
 
     def _attend(self) -> None:
         self._signals.interrupt()
@@ -138,9 +149,11 @@ def run_with(options: argparse.Namespace, words: Words) -> int:
     _judge(options)
     _open_standard_descriptors()
     service = connect(options.url, config=options.config)
+    if any(store.url.startswith("memory:") for store in service.stores):
+        raise UsageError("memory: is within one process, and excludes nobody from another: use sqlite:///locks.db")
     service.desk.keeper = None  # the loop renews: no thread is started
     signals = Signals()
-    service.desk.waiting = waiting = Attentive(service.desk.hub, signals)
+    service.desk.waiting = waiting = Attentive(service.desk.hub, signals, options.quiet)
     try:
         lease = _obtain(service, waiting, options, words)
         signals.keep()
@@ -174,8 +187,7 @@ def _resources(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _obtain(service: LockService, waiting: Attentive, options: argparse.Namespace, words: Words) -> "Lease | None":
-    given = {"ttl": options.ttl, "max_hold": options.max_hold}
-    terms = service.options({name: value for name, value in given.items() if value is not None})
+    terms = service.options({"ttl": options.ttl, "max_hold": options.max_hold})
     patience = 0.0 if options.nonblock else options.wait
     if not options.verbose or patience == 0:
         return _ask(service, options, terms, patience)
@@ -211,9 +223,10 @@ def situation(service: LockService, options: argparse.Namespace, words: Words) -
         return f"{words.thing} '{options.name}' is in use; by whom cannot be told: {error}"
     if not infos:
         return f"{words.thing} '{options.name}' was in use and may be free by now"
+    odd = next((f" ({info.why})" for info in infos if info.why), "")
     told = ", ".join(map(_holder, infos[:MOST_NAMED]))
     more = f" and {len(infos) - MOST_NAMED} more" if len(infos) > MOST_NAMED else ""
-    return f"{words.thing} '{options.name}' {words.held} {told}{more}"
+    return f"{words.thing} '{options.name}' {words.held} {told}{more}{odd}"
 
 
 def _news(other: LockService, me: str, options: argparse.Namespace, words: Words) -> tuple[object, str]:

@@ -34,7 +34,8 @@ class AcquireTimeout(TrincoError, TimeoutError):
 
 
 class LeaseLost(TrincoError):
-    """The lease is not ours any more. ``reason``: expired, stolen, revoked, unreachable or forked."""
+    """The lease is not ours any more. ``reason``: expired, revoked, unreachable, overtime (``max_hold``), forked,
+    closed or released."""
 
     def __init__(self, message: str, reason: str = "expired") -> None:
         super().__init__(message)

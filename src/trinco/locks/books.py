@@ -7,6 +7,7 @@ waiting, each in its own way.
 from trinco.core.duration import in_words
 from trinco.core.errors import LeaseLost, QuorumUnavailable, StoreUnavailable
 from trinco.leases.client import Stage
+from trinco.leases.terms import Policy
 from trinco.locks.claimant import Claimant
 from trinco.locks.hub import Hub
 from trinco.locks.lease import RENEWALS_PER_TERM, RETRIES_PER_TERM, Lease
@@ -104,7 +105,8 @@ class Books:
     def explain_failure(self, claimants: list[Claimant]) -> None:
         """Raise if it was not somebody else who kept us from it."""
         for claimant in claimants:
-            if claimant.is_cut_off():
+            failed = len(claimant.failures) >= claimant.terms.refusals
+            if claimant.is_cut_off() or (failed and claimant.terms.policy is Policy.ONCE):
                 raise self.unavailable(claimant.failures)
 
     def are_gone(self, claimants: list[Claimant]) -> bool:

@@ -19,7 +19,7 @@ from trinco.leases.operation import Answer, Grade, Operation
 from trinco.leases.owner import ADDRESS_DIGITS, owner_name
 from trinco.leases.plan import Outcome, Plan
 from trinco.leases.row import Kind, Row
-from trinco.locks.inspection import _as_item as as_item
+from trinco.locks.inspection import as_item
 from trinco.stores.store import NO_DESCRIPTOR, Failed, Hint, Store
 
 TYPE_CHECKING = False

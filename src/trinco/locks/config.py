@@ -114,16 +114,15 @@ def from_table(table: "dict[str, Any]", where: str, folder: str) -> Service:
     stores = [table["url"]] if "url" in table else table["stores"]
     if not isinstance(stores, list) or not stores or not all(isinstance(each, str) for each in stores):
         raise ConfigError(f"{where}: stores are URLs, in a list")
-    if "url" in table and table["url"].startswith("quorum:"):
-        return from_url(table["url"])
-    f = table.get("f", 0)
+    quorum = from_url(stores[0]) if stores[0].startswith("quorum:") else Service(tuple(stores))
+    f = table.get("f", quorum.f)
     if type(f) is not int:
         raise ConfigError(f"{where}: f is a whole number")
     keys = table.get("keys")
     return Service(
-        tuple(_placed(store, folder) for store in stores),
+        tuple(_placed(store, folder) for store in quorum.stores),
         f,
-        _auth(table["auth"], where) if "auth" in table else None,
+        _auth(table["auth"], where) if "auth" in table else quorum.auth,
         None if keys is None else os.path.join(folder, os.path.expanduser(str(keys))),
         _ttl(table.get("ttl"), where),
     )

@@ -72,6 +72,15 @@ class PlainEntries:
         return Note(_number(entry, 2) or None, words[3].decode(errors="replace"))
 
 
+def _way_to_trust(fingerprint: str | None) -> str:
+    """The command that makes such an entry readable."""
+    if fingerprint is None:
+        return "use the same version of trinco everywhere"
+    if fingerprint.startswith("m-"):
+        return "'trinco keys export' there and 'trinco keys import' here"
+    return "'trinco keys export' there and 'trinco keys trust' here"
+
+
 def _number(entry: "Any", place: int) -> int:
     words = entry.split(b" ", 3) if isinstance(entry, bytes) else []
     return int(words[place]) if place < len(words) and words[place].isdigit() and len(words[place]) < 20 else 0
@@ -121,7 +130,7 @@ class SealedEntries:
             return UNREADABLE
         reading = self.read(resource, entry)
         if reading.entry is None:
-            return Note(None, "", False, reading.reason)
+            return Note(None, "", False, f"{reading.reason}: if it is a friend's, {_way_to_trust(reading.fingerprint)}")
         made, _, metadata = reading.entry.info.partition(" ")
         return Note(int(made) if made.isdigit() else None, metadata)
 

@@ -49,10 +49,11 @@ class LockInfo(Value):
 class Look:
     """One read of one resource at all stores."""
 
-    __slots__ = ("failures", "items", "reached", "resource", "silent")
+    __slots__ = ("failures", "items", "reached", "resource", "silent", "t_max")
 
     def __init__(self, hub: "Hub", resource: str) -> None:
         self.resource = resource
+        self.t_max = hub.t_max
         self.failures: dict[int, str] = {}
         self.reached: set[int] = set()
         self.items: dict[int, Item] = {}
@@ -65,7 +66,7 @@ class Look:
         if isinstance(reply, Versioned) and isinstance(reply.item, Item):
             self.items[base] = reply.item.settled(reply.now).counted_from(reply.now)
         elif isinstance(reply, Listing):
-            self.items[base] = _as_item(reply.rows)
+            self.items[base] = as_item(reply.rows, self.t_max)
 
     def lost_touch(self, base: int, tag: "Any") -> None:
         self.silent.discard(base)
@@ -81,14 +82,19 @@ class Look:
         waiters = self._waiters(enough)
         holder = self.holder(enough)
         if holder is None:
-            tokens = sorted((item.token for item in self.items.values()), reverse=True)
-            return LockInfo(self.resource, token=tokens[enough - 1] if len(tokens) >= enough else None, waiters=waiters)
+            return LockInfo(self.resource, token=self._last_token(enough), waiters=waiters)
         note = hub.entries.note(self.resource, holder.entry)
         age = None if note.made is None else max((hub.wall_clock() - note.made) / 1e6, 0.0)
         owner = client_of(str(holder.claim.owner)) or "somebody"
         return LockInfo(
             self.resource, owner, holder.token, max(float(holder.until), 0.0), age, note.metadata, waiters, note.why
         )
+
+    def _last_token(self, enough: int) -> int | None:
+        """The largest that enough stores know of. What nobody has committed was never given out: a fresh item starts
+        at its store's clock."""
+        tokens = sorted((item.token for item in self.items.values() if item.evidence is not None), reverse=True)
+        return tokens[enough - 1] if len(tokens) >= enough else None
 
     def _waiters(self, enough: int) -> tuple[str, ...]:
         ranks: dict[Any, tuple[int, Any]] = {}
@@ -101,7 +107,7 @@ class Look:
         return tuple(client_of(str(owner)) for owner in sorted(known, key=lambda owner: ranks[owner]))
 
 
-def _as_item(rows: "tuple[Row, ...]", t_max: float = 60.0) -> Item:
+def as_item(rows: "tuple[Row, ...]", t_max: float) -> Item:
     """What a listing says, in the words of the other stores."""
     live = [row for row in rows if not row.is_token and row.is_live(t_max)]
     held = [row for row in live if row.named.kind is not Kind.WAITING]

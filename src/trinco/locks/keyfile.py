@@ -38,7 +38,7 @@ def read_keyring(path: str) -> Keyring:
 
 def write_keyring(keyring: Keyring, path: str, *, new: bool = False) -> None:
     """Replace the file at once or not at all. ``new``: only if nobody has made one meanwhile."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     draft = f"{path}.{os.getpid()}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -67,7 +67,8 @@ def keyring_for(auth: str, path: str | None) -> Keyring:
     keyring = read_keyring(place)
     if auth == "ed25519":
         if not isinstance(keyring.own, Ed25519Key):
-            raise KeysMissing(f"{place} has no Ed25519 key of our own to sign with: trinco keys make")
+            way = "trinco keys make --kind ed25519" if keyring.own is None else "trinco keys rotate --kind ed25519"
+            raise KeysMissing(f"{place} has no Ed25519 key of our own to sign with: {way}")
         return keyring
     if keyring.own is None:
         keyring = _first_secret(keyring, place)

@@ -80,7 +80,23 @@ class Lock:
         """Whether anybody holds it, here or elsewhere."""
         return self._service.is_held(self._resources)
 
-    def obtain(self, timeout: float | None) -> Lease:
+    def enter(self, timeout: float | None) -> Lease:
+        """For ``hold``: a holder of its own, or, re-entrant, this thread's."""
+        if not self._options.reentrant:
+            return self._obtained(timeout)
+        if not self._enter_again():
+            self.lease = self._obtained(timeout)
+            self._enter()
+        assert self.lease is not None
+        return self.lease
+
+    def leave(self, lease: Lease) -> None:
+        if self._options.reentrant and lease is self.lease:
+            self.release()
+        else:
+            lease.release()
+
+    def _obtained(self, timeout: float | None) -> Lease:
         lease = self._service.desk.obtain(self.name, self._resources, self._options, timeout)
         if lease is None:
             raise self._service.timed_out(self.name, self._resources, timeout)
@@ -130,7 +146,7 @@ class Hold:
         self.lease: Lease | None = None
 
     def __enter__(self) -> Lease:
-        self.lease = self._lock.obtain(self._timeout)
+        self.lease = self._lock.enter(self._timeout)
         return self.lease
 
     def __exit__(
@@ -139,7 +155,7 @@ class Hold:
         lease, self.lease = self.lease, None
         if lease is None:
             return
-        lease.release()
+        self._lock.leave(lease)
         if lease.reason is not None and error is None:
             raise loss(lease)
 

@@ -9,14 +9,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any
+    from typing import Any, TypedDict
 
     from trinco.locks.hub import Hub
 
+    class LockOptions(TypedDict, total=False):
+        """What ``lock``, ``semaphore`` and ``election`` take besides a name."""
+
+        ttl: float | timedelta | None
+        auto_renew: bool
+        max_hold: float | timedelta | None
+        on_lost: Callable[[Any], object] | None
+        metadata: str | None
+        reentrant: bool
+
+
 SHORTEST_TTL = 1.0
+DEFAULT_TTL = 30.0
 WAIT_FAR, WAIT_NEAR = 10.0, 3.0
 WIDEN = 0.005
 """How long a quorum of stores may take before the others are asked as well."""
+
+
+NAMES = ("ttl", "auto_renew", "max_hold", "on_lost", "metadata", "reentrant")
+
+
+def require_known(given: "LockOptions") -> None:
+    odd = next((name for name in given if name not in NAMES), None)
+    if odd is not None:
+        from difflib import get_close_matches
+
+        close = get_close_matches(odd, NAMES, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        raise TypeError(f"a lock has no option '{odd}'{meant} (there are {', '.join(NAMES)})")
 
 
 class Options:
@@ -29,14 +54,14 @@ class Options:
         hub: "Hub",
         f: int,
         *,
-        ttl: "float | timedelta" = 30.0,
+        ttl: "float | timedelta | None" = None,
         auto_renew: bool = True,
         max_hold: "float | timedelta | None" = None,
         on_lost: "Callable[[Any], object] | None" = None,
         metadata: str | None = None,
         reentrant: bool = False,
     ) -> None:
-        self.ttl = _ttl(in_seconds(ttl, "ttl"), hub.t_max)
+        self.ttl = min(DEFAULT_TTL, hub.t_max) if ttl is None else _ttl(in_seconds(ttl, "ttl"), hub.t_max)
         self.auto_renew = auto_renew
         self.max_hold = None if max_hold is None else _above_zero(in_seconds(max_hold, "max_hold"), "max_hold")
         self.on_lost = on_lost

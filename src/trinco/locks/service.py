@@ -14,7 +14,7 @@ from trinco.locks.inspection import LockInfo, Look
 from trinco.locks.keeper import Keeper
 from trinco.locks.lock import Lock, Semaphore
 from trinco.locks.names import require_name, slot_name
-from trinco.locks.options import Options
+from trinco.locks.options import Options, require_known
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime
 from trinco.stores.store import Store
@@ -23,11 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Unpack
 
     from trinco.leases.keys import Keyring
     from trinco.locks.aio.service import AsyncLockService
     from trinco.locks.health import StoreHealth
+    from trinco.locks.options import LockOptions
 
 MAX_LIMIT = 1000
 
@@ -76,22 +77,23 @@ class LockService:
 
     # What can be locked
 
-    def options(self, given: "dict[str, Any]") -> Options:
-        if self._ttl is not None:
-            given.setdefault("ttl", self._ttl)
+    def options(self, given: "LockOptions") -> Options:
+        require_known(given)
+        if self._ttl is not None and given.get("ttl") is None:
+            given["ttl"] = self._ttl
         return Options(self.desk.hub, self.f, **given)
 
-    def lock(self, name: str, **options: "Any") -> Lock:
+    def lock(self, name: str, **options: "Unpack[LockOptions]") -> Lock:
         """``ttl``: how long it outlives a crash of its holder (30 s). ``auto_renew``: in the background, at a third of
         the ttl. ``max_hold``: no longer than this, however often it is renewed. ``on_lost``: called with the lease.
         ``metadata``: up to 1 KiB of text for others to see. ``reentrant``: the same thread may acquire it again."""
         return Lock(self, require_name(name), (name,), self.options(options))
 
-    def semaphore(self, name: str, limit: int, **options: "Any") -> Semaphore:
+    def semaphore(self, name: str, limit: int, **options: "Unpack[LockOptions]") -> Semaphore:
         """``limit`` may hold it at once; options as for ``lock``."""
         return Semaphore(self, name, slots(name, limit), self.options(options))
 
-    def election(self, name: str, **options: "Any") -> Election:
+    def election(self, name: str, **options: "Unpack[LockOptions]") -> Election:
         """One of those who run for it leads at a time; options as for ``lock``."""
         return Election(self.lock(name, **options))
 
@@ -156,7 +158,7 @@ class LockService:
             holders = [info for info in map(self.inspect, resources) if info.held]
         except TrincoError:
             holders = []
-        return acquire_timeout(name, holders, timeout)
+        return acquire_timeout(name, holders, timeout, self.desk.hub.troubles)
 
     # The rest
 
@@ -246,9 +248,12 @@ def _keyring(service: Service, n: int) -> "Keyring | None":
     return keyring_for(auth, service.keys)
 
 
-def acquire_timeout(name: str, holders: "Sequence[LockInfo]", timeout: float | None) -> AcquireTimeout:
-    who = ", ".join(dict.fromkeys(str(info.owner) for info in holders))
-    held = f"; it is held by {who}" if who else ""
+def acquire_timeout(
+    name: str, holders: "Sequence[LockInfo]", timeout: float | None, troubles: "Sequence[str | None]"
+) -> AcquireTimeout:
+    who = ", ".join(dict.fromkeys(f"{info.owner} ({info.why})" if info.why else str(info.owner) for info in holders))
+    told = "; ".join(filter(None, troubles))
+    held = f"; it is held by {who}" if who else f"; {told}" if told else ""
     patience = "" if timeout is None else f" within {in_words(timeout)}"
     return AcquireTimeout(f"the lock '{name}' could not be had{patience}{held}")
 

@@ -41,14 +41,17 @@ def _sqlite(url: str) -> Store:
 def _directory(url: str) -> Store:
     from trinco.stores.directory import DirectoryStore
 
-    path, t_max = _path_and_t_max(url, "dir://", "dir:///path")
-    return DirectoryStore(path, t_max=t_max)
+    path, t_max = _path_and_t_max(url, "dir:///", "dir:///path")
+    return DirectoryStore(f"/{path}", t_max=t_max)
 
 
 def _memory(url: str) -> Store:
     from trinco.stores.memory import MemoryStore
 
-    return MemoryStore.named(url.partition(":")[2].strip("/"))
+    name = url.partition(":")[2].strip("/")
+    if "?" in name:
+        raise ConfigError(f"'{url}': memory: has no options")
+    return MemoryStore.named(name)
 
 
 def _redis(url: str) -> Store:

@@ -30,7 +30,7 @@ from trinco.stores.postgres_calls import (
     queries,
     quick_grant_in,
 )
-from trinco.stores.store import Failed, Hint, Link
+from trinco.stores.store import Failed, Hint, Link, StaysOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,11 +148,12 @@ class PostgresLink(Link):
         self._errands.clear()
         self._connection.close()
 
-    def _stays_out(self, closed_for: float) -> Failed:
-        return Failed(
+    def _stays_out(self, closed_for: float) -> StaysOut:
+        return StaysOut(
             f"{self._store.url} was restarted, and without fsync it may have forgotten leases: it gives none out for"
             f" another {in_words(closed_for)}, until they are over; nothing was changed. If it has never held a lock,"
-            f" add fresh=1 to its URL"
+            f" add fresh=1 to its URL",
+            closed_for,
         )
 
     def _errand(self, resource: bytes, access: Access) -> Errand:

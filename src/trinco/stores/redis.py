@@ -10,12 +10,14 @@ us wait or fill our memory: see ``resp``.
 **A server that forgets.** Redis may lose its last seconds, or everything, in a crash. What tells is its run id, which
 the first client leaves under ``trinco:epoch``:
 
-    the same run id                        it has forgotten nothing: it grants
-    another, or none and a short uptime    it may have: it stays out until it has been up for t_max, when every lease
-                                           that it may have forgotten is over
-    none and a longer uptime               it is new to us: it is given the key, and grants
+    the same run id              it has forgotten nothing: it grants
+    another                      it was restarted, or it is a replica that was promoted, and when that was nobody knows:
+                                 it stays out for t_max from now, when every lease that it may have forgotten is over
+    none and a short uptime      it may have lost the key as well: it stays out until it has been up for t_max
+    none and a longer uptime     it is new to us: it is given the key, and grants
 
-A restart drops the connection, so it is enough to look once per connection.
+Beside the run id stands the t_max for which it has stayed out; who has a longer one waits for the rest of it. A restart
+drops the connection, so it is enough to look once per connection.
 """
 
 import time
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     Decode: TypeAlias = Callable[[Any], tuple[Replied, int] | None]
 
 EPOCH = "trinco:epoch"
+NEVER_HELD = 1e9
+"""Seconds: a server that has never held a lock need not stay out for anybody."""
 DEFAULT_PORT = 6379
 MOST_AWAITED = 64
 ITEM_LIMIT = 8 * REPLY_LIMIT
@@ -113,18 +117,31 @@ class Recovery(Value):
     def in_words(self, now: float) -> str:
         hint = " If it has never held a lock, say ?fresh=1" if self.fresh_would_help else ""
         return (
-            f"this server restarted {now - self.started:.0f} s ago and may have forgotten who holds what; "
+            f"this server came up {now - self.started:.0f} s ago and may have forgotten who holds what; "
             f"it stays out for {ceil(self.until - now)} s more (t_max).{hint}"
         )
 
 
 def recovery(place: Place, epoch: "bytes | None", run_id: bytes, uptime: int, now: float) -> Recovery | None:
     """None: it can grant at once."""
-    if epoch == run_id or (epoch is None and place.fresh):
+    known, t_max = read_epoch(epoch)
+    if (known == run_id and t_max >= place.t_max) or (epoch is None and place.fresh):
         return None
     started = now - max(uptime - UPTIME_ERROR_S, 0)
-    until = started + place.t_max
+    until = (started if known in (run_id, None) else now) + place.t_max
     return Recovery(started, until, epoch is None) if until > now else None
+
+
+def read_epoch(epoch: "bytes | None") -> "tuple[bytes | None, float]":
+    """The run id and the t_max that were left there."""
+    if epoch is None:
+        return None, 0.0
+    run_id, _, micros_text = epoch.partition(b" ")
+    return run_id, int(micros_text) / 1e6 if micros_text.isdigit() and len(micros_text) < 18 else 0.0
+
+
+def write_epoch(run_id: bytes, t_max: float) -> bytes:
+    return b"%s %d" % (run_id, round(t_max * 1e6))
 
 
 # The store
@@ -147,7 +164,10 @@ class RedisStore(Store):
         except BaseException:
             wire.close()
             raise
-        return RedisLink(self, wire, address, None if epoch == run_id else run_id, out)
+        known, t_max = read_epoch(epoch)
+        is_known = known == run_id and t_max >= self.t_max
+        stayed_out = NEVER_HELD if epoch is None and self._place.fresh else self.t_max
+        return RedisLink(self, wire, address, None if is_known else write_epoch(run_id, stayed_out), out)
 
     def dial(self, deadline: float) -> Wire:
         """A connection that is logged in, and nothing else."""
@@ -240,9 +260,9 @@ class RedisLink(Link):
     __slots__ = (
         "_asked",
         "_channel",
+        "_epoch",
         "_out",
         "_owners",
-        "_run_id",
         "_sent",
         "_store",
         "_subscribed",
@@ -252,14 +272,14 @@ class RedisLink(Link):
     )
 
     def __init__(
-        self, store: RedisStore, wire: Wire, address: str, run_id: "bytes | None", out: Recovery | None
+        self, store: RedisStore, wire: Wire, address: str, epoch: "bytes | None", out: Recovery | None
     ) -> None:
-        """``run_id``: to be written down as soon as the server may grant; None if it is known already."""
+        """``epoch``: to be written down as soon as the server may grant; None if it is known already."""
         self._store = store
         self._t_max = micros(store.t_max)
         self._wire = wire
         self._channel = f"trinco:wake:{address}"
-        self._run_id = run_id
+        self._epoch = epoch
         self._out = out
         self.store_time = 0
         self._owners: set[str] = set()
@@ -270,8 +290,8 @@ class RedisLink(Link):
         """All commands, in the order in which the server answers them."""
 
     def send(self, resource: str, access: Access) -> "Replied | None":
-        if self._run_id is not None:
-            refusal = self._settle_run_id(self._run_id)
+        if self._epoch is not None:
+            refusal = self._settle_epoch(self._epoch)
             if refusal is not None:
                 return refusal
         words: Command
@@ -291,13 +311,13 @@ class RedisLink(Link):
         self._write(awaited)
         return None
 
-    def _settle_run_id(self, run_id: bytes) -> StaysOut | None:
+    def _settle_epoch(self, epoch: bytes) -> StaysOut | None:
         """Stay out while the server may have forgotten; afterwards let everybody know that it has not."""
         now = time.monotonic()
         if self._out is not None and now < self._out.until:
             return StaysOut(f"{self._store.url}: {self._out.in_words(now)}", self._out.until - now)
-        self._write(Awaited(("SET", EPOCH, run_id)))
-        self._run_id = None
+        self._write(Awaited(("SET", EPOCH, epoch)))
+        self._epoch = None
         return None
 
     def _write(self, awaited: Awaited) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from threading import Barrier, Thread
 from time import monotonic, sleep
+from typing import Any
 
 from trinco.core.errors import AcquireTimeout, LeaseLost, StoreUnavailable
 from trinco.locks.lease import Lease
@@ -42,7 +43,7 @@ def fresh_name() -> str:
     return f"conformance/{urandom(6).hex()}/{next(_numbers)}"
 
 
-def take(service: LockService, name: str, **options: object) -> Lease:
+def take(service: LockService, name: str, **options: Any) -> Lease:
     """The lease on a lock that is free."""
     lease = service.lock(name, **options).try_acquire()
     if lease is None:

@@ -11,7 +11,6 @@ a lock have been woken to look again.
 
 from collections.abc import Callable
 
-from trinco.locks.keeper import _tell_safely
 from trinco.locks.service import LockService
 from trinco.stores.memory import MemoryStore
 
@@ -54,13 +53,6 @@ def memory_service(
 
 def catch_up(service: LockService) -> None:
     """Do what is due by the service's clock: renew, lose, and wake everybody who sleeps by another clock."""
-    desk = service.desk
-    keeper = desk.keeper
-    if desk.is_closed or keeper is None:
-        return
-    with desk.waiting.mutex:
-        lost = keeper._round()
-        keeper._wake()
-        desk.waiting.wake_all()
-    for lease in lost:
-        _tell_safely(lease)
+    keeper = service.desk.keeper
+    if keeper is not None:
+        keeper.catch_up()

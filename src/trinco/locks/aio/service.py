@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import anyio.to_thread
 
@@ -16,6 +16,7 @@ from trinco.locks.service import LockService, acquire_timeout, slots
 
 if TYPE_CHECKING:
     from trinco.locks.health import StoreHealth
+    from trinco.locks.options import LockOptions
 
 
 class AsyncLockService:
@@ -25,14 +26,14 @@ class AsyncLockService:
         self._service = service
         self.desk = AsyncDesk(service.new_hub(), service.f)
 
-    def lock(self, name: str, **options: Any) -> AsyncLock:
+    def lock(self, name: str, **options: "Unpack[LockOptions]") -> AsyncLock:
         """Options as for the blocking ``lock``."""
         return AsyncLock(self, require_name(name), (name,), self._service.options(options))
 
-    def semaphore(self, name: str, limit: int, **options: Any) -> AsyncSemaphore:
+    def semaphore(self, name: str, limit: int, **options: "Unpack[LockOptions]") -> AsyncSemaphore:
         return AsyncSemaphore(self, name, slots(name, limit), self._service.options(options))
 
-    def election(self, name: str, **options: Any) -> AsyncElection:
+    def election(self, name: str, **options: "Unpack[LockOptions]") -> AsyncElection:
         return AsyncElection(self.lock(name, **options))
 
     async def inspect(self, name: str) -> LockInfo:
@@ -61,7 +62,7 @@ class AsyncLockService:
             holders = [info for info in [await self.inspect(resource) for resource in resources] if info.held]
         except TrincoError:
             holders = []
-        return acquire_timeout(name, holders, timeout)
+        return acquire_timeout(name, holders, timeout, self.desk.hub.troubles)
 
     async def close(self) -> None:
         """Release everything that is held, and hang up. Idempotent."""
