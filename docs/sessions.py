@@ -30,7 +30,9 @@ def _block(block: str, folder: Path) -> str:
 def _session(session: str, folder: Path) -> str:
     command, _, shown = session.partition("\n")
     call = [sys.executable, "-m", "trinco", *shlex.split(command)[2:]]
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TRINCO_")}
+    homes = {"XDG_STATE_HOME": folder, "XDG_CONFIG_HOME": folder}  # nothing of the person's own is touched
+    environment = {**own, **homes, "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         call, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False
     )
