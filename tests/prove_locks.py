@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,8 @@ def judged(folder: Path, victim: str = "") -> Figures:
         for log in folder.glob("log-*")
         for token, began, ended, waited, *votes in map(str.split, log.read_text().splitlines())
     )
-    overlaps = sum(later[0] < earlier[1] for earlier, later in zip(turns, turns[1:], strict=False))
-    falling = sum(later[2] <= earlier[2] for earlier, later in zip(turns, turns[1:], strict=False))
+    overlaps = sum(later[0] < earlier[1] for earlier, later in pairwise(turns))
+    falling = sum(later[2] <= earlier[2] for earlier, later in pairwise(turns))
     counted = int((folder / "counter").read_text())
     figures = {
         "acquisitions": len(turns),

@@ -170,7 +170,7 @@ class Holding:
     def give_back(self) -> None:
         """Wait for the stores to confirm it, unless they have been silent for so long that it was lost."""
         if self._is_cut_off:
-            self._desk.lose(self._lease, "unreachable")
+            self._desk.lose(self._lease)
         else:
             self._lease.release()
 

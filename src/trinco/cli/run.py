@@ -18,10 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trinco.locks.claimant import Claimant
     from trinco.locks.inspection import LockInfo
     from trinco.locks.lease import Lease
     from trinco.locks.options import Options
+    from trinco.locks.waiting import Sleeper
 
 KILL_AFTER = 5.0
 MOST_NAMED = 3
@@ -68,18 +68,18 @@ class Attentive(Waiting):
         self._polled: object = None
         self.look: Callable[[], None] | None = None
 
-    def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: "Claimant") -> bool:
+    def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         def is_done() -> bool:
             if done():
                 return True
             self._attend()
-            if claimants:
+            if sleepers:
                 self._tell_of_trouble()
                 if self.look is not None:
                     self.look()
             return False
 
-        return super().until(is_done, deadline, *claimants)
+        return super().until(is_done, deadline, *sleepers)
 
     def _tell_of_trouble(self) -> None:
         """Why a store keeps us waiting, once: who sees nothing happen wants to know."""

@@ -75,7 +75,7 @@ class Base(Value):
         nothing."""
         return self.but(
             asked=asked,
-            chain=_without_belief(self.chain),
+            chain=without_belief(self.chain),
             grade=None,
             until=None,
             token=None,
@@ -87,7 +87,7 @@ class Base(Value):
 
     def held(self) -> "Base":
         """Once we hold, all that matters is where our entry is."""
-        return self.but(chain=_without_belief(self.chain), grade=None, until=None, token=None, seen=0, ticket=0)
+        return self.but(chain=without_belief(self.chain), grade=None, until=None, token=None, seen=0, ticket=0)
 
 
 class Chains:
@@ -200,7 +200,7 @@ class Chains:
                 self._submit(ctx, position, plan.operation, plan.until)
 
 
-def _without_belief(chain: tuple[Plan, ...]) -> tuple[Plan, ...]:
+def without_belief(chain: tuple[Plan, ...]) -> tuple[Plan, ...]:
     """What still runs, but will never be believed in; a release keeps the time until which it matters."""
     if not chain:
         return chain

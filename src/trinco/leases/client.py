@@ -26,7 +26,7 @@ bases.
 from enum import Enum
 
 from trinco.core.instant import Instant
-from trinco.leases.chains import ACCESS, OWED, Base
+from trinco.leases.chains import ACCESS, OWED, Base, without_belief
 from trinco.leases.claim import Claim
 from trinco.leases.operation import FAILED, NEXT, Answer, Extend, Grade, Operation, Release, Request, Yield
 from trinco.leases.plan import Plan
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 GIVE_UP, RETRY, POLL, WIDEN = "attempt", "retry", "poll", "widen"
 BACKOFF_STEPS = 1000
+HELD = "held by another"
 
 
 class Stage(Enum):
@@ -93,7 +94,7 @@ class LeaseClient(Votes):
         until = self.terms.belief(ctx.now())
         ctx.set_timer(GIVE_UP, self.terms.patience)
         for position, base in enumerate(self.bases):
-            self._set(position, base.but(grade=None))
+            self._set(position, base.but(grade=None, chain=without_belief(base.chain)))
             self._submit(ctx, position, self.renewal(ctx, base), until)
 
     def renewal(self, ctx: "Any", base: Base) -> Operation:
@@ -253,7 +254,7 @@ class LeaseClient(Votes):
             if self.stage is Stage.ASKING:
                 if answer.grade is not Grade.COMMITTED and self.terms.widen:
                     self._ask_the_rest(ctx)
-                self._carry_on(ctx, position, answer)
+                self._carry_on(ctx, position, operation, answer)
         elif self.stage is Stage.RENEWING and plan.until is not None:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
@@ -268,7 +269,7 @@ class LeaseClient(Votes):
         if self.terms.policy is Policy.PRIORITY:
             self._take_ticket(ctx)
         elif self._refusals(ctx) >= self.terms.refusals:
-            self._fail(ctx, "held by another")
+            self._fail(ctx, HELD)
 
     def _hold(self, ctx: "Any", votes: list[Base]) -> None:
         """Hold until the first of those that we count on might let go."""
@@ -295,11 +296,14 @@ class LeaseClient(Votes):
             self.ticket = 1 + max(base.ticket for base in answered)
             self._ask_idle_bases(ctx)
 
-    def _carry_on(self, ctx: "Any", position: int, answer: Answer) -> None:
+    def _carry_on(self, ctx: "Any", position: int, operation: Operation, answer: Answer) -> None:
         """Nothing is decided yet: yield this base, or ask it again, now or at the next poll."""
-        idle = not self.bases[position].chain
-        if idle and self.ticket is not None and answer.smaller and answer.grade.is_grant:
+        base = self.bases[position]
+        idle = not base.chain and self.ticket is not None
+        if idle and answer.smaller and answer.grade.is_grant:
             self._yield(ctx, position)
+        elif idle and not base.poisoned and answer.grade is not Grade.FAILED and _came_without_ticket(operation):
+            self._ask(ctx, position)  # it does not know yet that we wait
         else:
             self._ask_later(ctx, position, answer)
 
@@ -348,3 +352,7 @@ class LeaseClient(Votes):
         """The old term stands as long as it lasts; nothing is released (E5)."""
         self.stage = Stage.HOLDING
         ctx.cancel_timer(GIVE_UP)
+
+
+def _came_without_ticket(operation: Operation) -> bool:
+    return isinstance(operation, Request) and operation.ticket is None

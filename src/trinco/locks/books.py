@@ -7,10 +7,11 @@ waiting, each in its own way.
 from trinco.core.duration import in_words
 from trinco.core.errors import LeaseLost, QuorumUnavailable, StoreUnavailable
 from trinco.leases.client import Stage
-from trinco.leases.terms import Policy
 from trinco.locks.claimant import Claimant
+from trinco.locks.endings import holding
 from trinco.locks.hub import Hub
 from trinco.locks.lease import RENEWALS_PER_TERM, RETRIES_PER_TERM, Lease
+from trinco.locks.waiting import CLOSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ FIRST_CONTACT = 5.0
 """How long to wait for stores to be reachable, before anything was asked of them."""
 FAREWELL = 5.0
 """How long a release waits for the stores to confirm it; they hear of it anyhow."""
-WITHDRAWAL = 1.0
-"""The same for somebody who gave up waiting."""
+WITHDRAWAL = 0.03
+"""The same for somebody who gave up waiting; then it is done behind the scenes."""
 LOOK_PATIENCE = 5.0
+GLANCE = 0.25
+"""How long to look for whoever was in the way: only words depend on it."""
 
 
 class Books:
@@ -46,7 +49,7 @@ class Books:
     def lacks_links(self) -> bool:
         """Whether it takes a while until anything can be asked; starts what can be started."""
         if self.is_closed:
-            raise StoreUnavailable("this lock service was closed: connect again")
+            raise StoreUnavailable(CLOSED)
         self.hub.look_around()
         if None not in self.hub.links:
             return False
@@ -105,8 +108,7 @@ class Books:
     def explain_failure(self, claimants: list[Claimant]) -> None:
         """Raise if it was not somebody else who kept us from it."""
         for claimant in claimants:
-            failed = len(claimant.failures) >= claimant.terms.refusals
-            if claimant.is_cut_off() or (failed and claimant.terms.policy is Policy.ONCE):
+            if claimant.is_cut_off() or (claimant.refusal is not None and not claimant.is_refused()):
                 raise self.unavailable(claimant.failures)
 
     def are_gone(self, claimants: list[Claimant]) -> bool:
@@ -115,10 +117,26 @@ class Books:
 
     # Holding
 
+    def start_due_renewals(self) -> list[Lease]:
+        """Begin to renew what is due; those that are being renewed."""
+        now = self.hub.clock()
+        for lease in list(self.leases.values()):
+            if wants_renewal(lease, now):
+                self.start_renewal(lease)
+        return [lease for lease in self.leases.values() if is_renewing(lease)]
+
+    def judge_all(self, renewing: list[Lease]) -> list[Lease]:
+        """What came of renewals; the leases that were lost, by them or by time."""
+        for lease in renewing:
+            if not is_renewing(lease):
+                self.judge_renewal(lease)
+        self.hub.pump()
+        return [lease for lease in renewing if lease.reason is not None] + self.overdue()
+
     def start_renewal(self, lease: Lease) -> None:
         self.hub.connect_missing()
         lease.claimant.failures.clear()
-        lease.before = lease.claimant.until
+        lease.grants = lease.claimant.grants
         lease.claimant.renew(lease.claimant.world)
 
     def judge_renewal(self, lease: Lease) -> bool:
@@ -129,9 +147,7 @@ class Books:
         if claimant.gone() >= claimant.terms.refusals:
             self.mark_lost(lease, "revoked")
             return False
-        until = claimant.until
-        fresh = claimant.terms.believed * (1 - 1 / RENEWALS_PER_TERM)
-        if until is not None and until != lease.before and until.at - now > fresh:
+        if claimant.grants > lease.grants:
             lease.renew_at = now + options.ttl / RENEWALS_PER_TERM
             return True
         lease.renew_at = now + options.ttl / RETRIES_PER_TERM
@@ -142,7 +158,7 @@ class Books:
         if lease.released or lease.reason is not None:
             return False
         lease.reason = reason
-        self.leases.pop(id(lease), None)
+        self.drop(lease)
         lease.claimant.leaves()
         self.hub.pump()
         return True
@@ -160,17 +176,38 @@ class Books:
             lease.released = True
         else:
             lease.reason = why_over(lease)
-        self.leases.pop(id(lease), None)
+        self.drop(lease)
         lease.claimant.leaves()
         return True
+
+    def has_leavers(self) -> bool:
+        """Whether somebody who left has not been confirmed to be gone: then somebody must listen."""
+        return any(claimant.leaving and claimant.unanswered() for claimant in self.hub.active.values())
 
     def next_due(self) -> float:
         """When somebody has to look after leases, or after releases that are not confirmed."""
         leases = self.leases.values()
-        renewals = (lease.renew_at for lease in leases if lease.options.auto_renew)
+        renewals = (lease.renew_at for lease in leases if lease.options.auto_renew and not is_renewing(lease))
         return min((*renewals, *(lease.until for lease in leases), self.hub.next_due()))
 
-    def abandon(self) -> None:
+    def keep(self, lease: Lease) -> None:
+        self.leases[id(lease)] = lease
+        holding.add(self)
+
+    def drop(self, lease: Lease) -> None:
+        self.leases.pop(id(lease), None)
+        if not self.leases:
+            holding.discard(self)
+
+    def forget(self) -> None:
+        """In a forked child: none of it is ours."""
+        for lease in self.leases.values():
+            lease.reason = "forked"
+        self.leases = {}
+        self.is_closed = True
+        self.hub.forget()
+
+    def shut(self) -> None:
         """Say good-bye to the stores without waiting for what they say: the process ends."""
         for lease in list(self.leases.values()):
             self.mark_released(lease)

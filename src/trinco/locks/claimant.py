@@ -7,7 +7,7 @@ for the shell that waits. Nothing here blocks or knows of threads and tasks.
 
 from trinco.core.instant import Instant
 from trinco.leases.chains import ACCESS
-from trinco.leases.client import POLL, WIDEN, LeaseClient, Stage
+from trinco.leases.client import HELD, POLL, WIDEN, LeaseClient, Stage
 from trinco.leases.operation import Answer, Grade
 
 TYPE_CHECKING = False
@@ -36,6 +36,7 @@ class Claimant(LeaseClient):
         "entry",
         "failures",
         "granted",
+        "grants",
         "hinting",
         "hub",
         "info",
@@ -54,6 +55,8 @@ class Claimant(LeaseClient):
         self.resource = resource
         self.world = World(self, hub.clock)
         self.timers: dict[str, float] = {}
+        self.grants = 0
+        """How often it was granted something, renewals among it."""
         self.waker: Callable[[], None] | None = None
         self.prepare(terms, "")
 
@@ -131,6 +134,13 @@ class Claimant(LeaseClient):
             self.timers[POLL] = 0.0  # look again at once: there may be a link by then
         self._follow_up()
 
+    def was_hinted(self, base: int) -> None:
+        """It is our turn there, perhaps; or we have gone, and the store has not heard."""
+        if self.stage is Stage.IDLE:
+            self.straggled(self.world, base, self.claim)
+        else:
+            self.hinted(self.world, base)
+
     def _blame_the_silent(self) -> None:
         for position, base in enumerate(self.bases):
             if base.asked and base.grade is None:
@@ -167,8 +177,16 @@ class Claimant(LeaseClient):
         return sum(bool(base.chain) for base in self.bases)
 
     def is_cut_off(self) -> bool:
-        """Whether so many stores failed, before a quorum of them ever answered, that nothing can come of it."""
-        return len(self.reached) < self.terms.quorum and len(self.failures) >= self.terms.refusals
+        """Whether so many stores failed, before a quorum of them ever answered, that nothing can come of it. One that
+        is still being connected to has not failed, nor has one that only stays out for a while."""
+        if len(self.reached) >= self.terms.quorum or len(self.failures) < self.terms.refusals:
+            return False
+        failed = [base for base in self.failures if base not in self.reached and not self.hub.is_connecting_to(base)]
+        return len(failed) >= self.terms.refusals
+
+    def is_refused(self) -> bool:
+        """Whether it was somebody else who kept us from it, and not silence."""
+        return self.refusal == HELD and len(self.failures) < self.terms.refusals
 
     def gone(self) -> int:
         """At how many bases our entry is not there any more."""
@@ -202,6 +220,7 @@ class World:
 
     def grant(self, token: int | None = None, until: Instant | None = None) -> None:
         self.claimant.granted = token
+        self.claimant.grants += 1
 
     def refuse(self, reason: str) -> None:
         self.claimant.refusal = reason

@@ -7,7 +7,7 @@ What counts, first to last: the URL or ``@service`` that was given; ``TRINCO_URL
 import os
 
 from trinco.core.duration import seconds
-from trinco.core.errors import ConfigError
+from trinco.core.errors import ConfigError, UsageError
 from trinco.core.value import Value
 from trinco.locks.folders import config_folder, default_url
 
@@ -140,7 +140,10 @@ def _ttl(ttl: "Any", where: str) -> float | None:
     if ttl is None:
         return None
     if isinstance(ttl, str):
-        return seconds(ttl)
+        try:
+            return seconds(ttl)
+        except UsageError as error:
+            raise ConfigError(f"{where}: {error}") from None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
         raise ConfigError(f'{where}: ttl is a duration, like "60s"')
     return float(ttl)
@@ -153,6 +156,6 @@ def _auth(auth: object, where: str) -> str:
 
 
 def _whole(text: str, what: str) -> int:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise ConfigError(f"{what} is a whole number, not '{text}'")
     return int(text)

@@ -10,6 +10,7 @@ from trinco.locks.books import (
     is_renewing,
     is_settled,
     unrenewed,
+    why_over,
 )
 from trinco.locks.hub import NEVER, Hub
 from trinco.locks.inspection import Look
@@ -49,7 +50,7 @@ class Desk(Books):
                     raise
                 lease = self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
             if lease is not None:
-                self.leases[id(lease)] = lease
+                self.keep(lease)
                 if self.keeper is not None:
                     self.keeper.notice(lease)
             return lease
@@ -60,7 +61,7 @@ class Desk(Books):
         self._contact(deadline)
         lease = None
         if timeout == 0 or len(resources) > 1:
-            lease = self._try_each(name, resources, options)
+            lease = self._try_each(name, resources, options, deadline if timeout else NEVER)
         if lease is None and timeout != 0:
             lease = self._compete(name, resources, 0, options, deadline, once=False)
         return lease
@@ -70,12 +71,12 @@ class Desk(Books):
             self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
         self.require_links()
 
-    def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options") -> "Lease | None":
+    def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float) -> "Lease | None":
         """One after the other, from anywhere: with a free slot nobody has to ask for all of them."""
         first = int(self.hub.chance() * len(resources))
         for each in range(len(resources)):
             slot = (first + each) % len(resources)
-            lease = self._compete(name, resources[slot : slot + 1], slot, options, NEVER, once=True)
+            lease = self._compete(name, resources[slot : slot + 1], slot, options, deadline, once=True)
             if lease is not None:
                 return lease
         return None
@@ -101,9 +102,12 @@ class Desk(Books):
         return Lease(self, name, winner, options, slot)
 
     def _see_off(self, claimants: "list[Claimant]") -> None:
-        """Wait a little until those who leave have left."""
-        if not self.are_gone(claimants):
-            self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
+        """Wait a little until those who leave have left; if that takes longer, the keeper does."""
+        if self.are_gone(claimants):
+            return
+        patience = self.hub.clock() + (FAREWELL if self.keeper is None else WITHDRAWAL)
+        if not self.waiting.until(lambda: self.are_gone(claimants), patience, *claimants) and self.keeper is not None:
+            self.keeper.attend()
 
     def renew(self, lease: Lease, deadline: float = NEVER) -> None:
         """``deadline``: until when to wait for the stores; belief never lasts longer."""
@@ -112,16 +116,17 @@ class Desk(Books):
             patience = min(deadline, lease.until, self.hub.clock() + FIRST_CONTACT)
             self.waiting.until(lambda: not is_renewing(lease), patience, lease.claimant)
             renewed = self.judge_renewal(lease)
+        if lease.reason is not None:
+            lease.tell()
         lease.check()
         if not renewed:
             raise unrenewed(lease)
 
-    def lose(self, lease: Lease, reason: str) -> None:
+    def lose(self, lease: Lease, reason: str | None = None) -> None:
         """The lease is over although nobody gave it back. Say so, once."""
         with self.waiting.mutex:
-            is_news = self.mark_lost(lease, reason)
-        if is_news:
-            lease.tell()
+            self.mark_lost(lease, reason or why_over(lease))
+        lease.tell()
 
     def release(self, lease: Lease) -> None:
         """Confirmed by all but f stores, or by none if they are silent: the term ends anyhow."""
@@ -130,16 +135,18 @@ class Desk(Books):
                 return
             leaving = [lease.claimant]
             self.waiting.until(lambda: self.are_gone(leaving), self.hub.clock() + FAREWELL, lease.claimant)
+            if self.keeper is not None and self.has_leavers():
+                self.keeper.attend()
         if lease.reason is not None:
             lease.tell()
 
-    def look(self, resource: str) -> Look:
+    def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
         """Read what the stores have about a resource; at least a quorum of them, or it raises."""
         with self.waiting.mutex:
-            patience = self.hub.clock() + LOOK_PATIENCE
+            patience = self.hub.clock() + seconds
             self._contact(patience)
             look = Look(self.hub, resource)
-            self.waiting.until(lambda: self.has_seen_enough(look), patience)
+            self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
         return self.require_enough(look)
 
     def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
@@ -147,13 +154,21 @@ class Desk(Books):
             stranger = self.evict(resource, claim, terms)
             self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
 
+    def forget(self) -> None:
+        super().forget()
+        self.waiting.reset()
+
+    def shut(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Give everything back, and hang up."""
         for lease in list(self.leases.values()):
             self.release(lease)
         with self.waiting.mutex:
             if not self.is_closed:
-                self.is_closed = True
+                self.is_closed = self.hub.is_closed = True
+                self.waiting.leave_poller()
                 self.hub.close()
         if self.keeper is not None:
             self.keeper.stop()

@@ -1,6 +1,6 @@
 """Who leads: a lock with a long view. The term of a leader is its fencing token."""
 
-from trinco.core.errors import LeaseLost, UsageError
+from trinco.core.errors import LeaseLost, StoreUnavailable, UsageError
 from trinco.locks.books import loss
 from trinco.locks.inspection import LockInfo
 
@@ -41,10 +41,15 @@ class Election:
         patience = require_timeout(timeout)
         clock = self._lock.clock
         deadline = None if patience is None else clock() + patience
-        while (leader := self.leader) is None:
+        leader = self.leader
+        while leader is None:
             if deadline is not None and clock() >= deadline:
                 return None
             sleep(POLL)
+            try:
+                leader = self.leader
+            except StoreUnavailable:
+                leader = None  # an outage while we wait: there may be a leader after it
         return leader
 
     def lead(self, timeout: "float | timedelta | None" = None) -> "Hold":

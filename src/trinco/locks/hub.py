@@ -148,13 +148,17 @@ class Hub(Links):
         hints = []
         for each in arrived:
             if isinstance(each, Hint):
-                hints.append(self.active.get(each.owner))
+                hints.append(self.active.get(each.owner) or self._forgotten(each.owner))
             elif outstanding:
                 caller, tag = outstanding.popleft()
                 self._inbox.append((caller, base, tag, each))
         for waiter in hints:
             if waiter is not None:
                 self._inbox.append((waiter, base, HINT, None))  # a refusal that came with it may be older
+
+    def _forgotten(self, owner: str) -> Claimant | None:
+        """Somebody who no longer waits, and whom a store still has in its queue."""
+        return next((each for pooled in self._pool.values() for each in pooled if each.owner == owner), None)
 
     def pump(self) -> None:
         """Hand out what has come in, and what comes of that, until there is nothing left; then due timers."""
@@ -163,7 +167,7 @@ class Hub(Links):
             while inbox:
                 caller, base, tag, reply = inbox.popleft()
                 if tag is HINT:
-                    caller.hinted(caller.world, base)
+                    caller.was_hinted(base)
                 else:
                     caller.replied(base, tag, self._judged(caller, base, reply))
             if self._newcomers:

@@ -8,6 +8,7 @@ from trinco.leases.row import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from trinco.leases.row import Row
@@ -49,11 +50,12 @@ class LockInfo(Value):
 class Look:
     """One read of one resource at all stores."""
 
-    __slots__ = ("failures", "items", "reached", "resource", "silent", "t_max")
+    __slots__ = ("failures", "items", "reached", "resource", "silent", "t_max", "waker")
 
     def __init__(self, hub: "Hub", resource: str) -> None:
         self.resource = resource
         self.t_max = hub.t_max
+        self.waker: Callable[[], None] | None = None
         self.failures: dict[int, str] = {}
         self.reached: set[int] = set()
         self.items: dict[int, Item] = {}
@@ -62,21 +64,37 @@ class Look:
             hub.send(self, base, List() if store.kind in ("object", "queue") else Read(), None)
 
     def replied(self, base: int, tag: "Any", reply: "Any") -> None:
-        self.silent.discard(base)
-        if isinstance(reply, Versioned) and isinstance(reply.item, Item):
-            self.items[base] = reply.item.settled(reply.now).counted_from(reply.now)
-        elif isinstance(reply, Listing):
-            self.items[base] = as_item(reply.rows, self.t_max)
+        try:
+            if isinstance(reply, Versioned):
+                self.items[base] = reply.item.settled(reply.now).counted_from(reply.now)
+                self.items[base].in_words()
+            elif isinstance(reply, Listing):
+                self.items[base] = as_item(reply.rows, self.t_max)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            self.items.pop(base, None)  # whatever a liar says, we only do not hear it
+        self._heard(base)
 
     def lost_touch(self, base: int, tag: "Any") -> None:
+        self._heard(base)
+
+    def _heard(self, base: int) -> None:
         self.silent.discard(base)
+        if self.waker is not None:
+            self.waker()
 
     def holder(self, enough: int) -> Holder | None:
         """Whom enough stores name, so that at least one of them can be trusted."""
         holders = [item.holder for item in self.items.values() if item.holder is not None]
         claims = [holder.claim for holder in holders]
-        best = max(holders, key=lambda holder: claims.count(holder.claim), default=None)
-        return best if best is not None and claims.count(best.claim) >= enough else None
+        best = max(claims, key=claims.count, default=None)
+        if best is None or claims.count(best) < enough:
+            return None
+        named = [holder for holder in holders if holder.claim == best]
+        tokens = [holder.token for holder in named]
+        token = max(tokens, key=tokens.count)
+        agreed = next(holder for holder in named if holder.token == token)
+        ends = sorted(float(holder.until) for holder in named)
+        return agreed.but(token=token if tokens.count(token) >= enough else None, until=ends[len(ends) // 2])
 
     def info(self, hub: "Hub", enough: int) -> LockInfo:
         waiters = self._waiters(enough)

@@ -7,7 +7,8 @@ also sees to releases that a store has not confirmed yet.
 
 from _thread import allocate_lock, start_new_thread
 
-from trinco.locks.books import is_renewing, wants_renewal
+from trinco.core.errors import StoreUnavailable
+from trinco.locks.books import is_renewing
 from trinco.locks.hub import NEVER
 from trinco.locks.lease import Lease
 
@@ -33,6 +34,14 @@ class Keeper:
         elif min(lease.renew_at, lease.until) < self._wakes_at:
             self._wake()
 
+    def attend(self) -> None:
+        """Somebody left, and not all stores have confirmed it: see to it. Called with the mutex held."""
+        if self._is_running:
+            self._wake()
+        else:
+            self._is_running = True
+            start_new_thread(self._run, ())
+
     def stop(self) -> None:
         self._is_stopped = True
         self._wake()
@@ -44,7 +53,7 @@ class Keeper:
             self._wake()
             self.desk.waiting.wake_all()
         for lease in lost:
-            _tell_safely(lease)
+            lease.tell()
 
     def _wake(self) -> None:
         self._wakes_at = 0.0
@@ -55,35 +64,26 @@ class Keeper:
         desk = self.desk
         while not self._is_stopped:
             with desk.waiting.mutex:
-                lost = [] if desk.is_closed else self._round()
+                try:
+                    lost = [] if desk.is_closed else self._round()
+                except StoreUnavailable:  # it was closed
+                    return
                 self._wakes_at = NEVER if desk.is_closed else desk.next_due()
                 nap = self._wakes_at - desk.hub.clock()
             for lease in lost:
-                _tell_safely(lease)
+                start_new_thread(lease.tell, ())  # a slow callback must not keep the others from being renewed
             if nap > 0:
                 self._latch.acquire(timeout=-1 if nap == NEVER else nap)
 
     def _round(self) -> list[Lease]:
-        """Renew what is due; those that were lost."""
-        desk, now = self.desk, self.desk.hub.clock()
-        due = [lease for lease in desk.leases.values() if wants_renewal(lease, now)]
-        for lease in due:
-            desk.start_renewal(lease)
-        if due:
-            patience = min(now + lease.claimant.terms.patience for lease in due)
-            patience = min(patience, *(lease.until for lease in due))
-            desk.waiting.until(lambda: not any(map(is_renewing, due)), patience, *(each.claimant for each in due))
-            for lease in due:
-                desk.judge_renewal(lease)
-        desk.hub.pump()
-        return [lease for lease in due if lease.reason is not None] + desk.overdue()
+        """Renew what is due, listen for what is to be confirmed; those that were lost."""
+        desk = self.desk
+        renewing = desk.start_due_renewals()
+        if renewing or desk.has_leavers():
+            claimants = [lease.claimant for lease in renewing]
 
+            def settled() -> bool:
+                return not (any(map(is_renewing, renewing)) or desk.has_leavers())
 
-def _tell_safely(lease: Lease) -> None:
-    """A callback that raises must not end the renewals of all the others."""
-    try:
-        lease.tell()
-    except Exception:
-        import logging
-
-        logging.getLogger("trinco").exception("on_lost of the lock '%s' raised", lease.name)
+            desk.waiting.until(settled, max(desk.next_due(), desk.hub.clock()), *claimants)
+        return desk.judge_all(renewing)

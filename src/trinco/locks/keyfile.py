@@ -8,6 +8,8 @@ from trinco.locks.folders import config_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trinco.leases.keys import SigningKey
 
 NAME = "keys.json"
@@ -36,23 +38,38 @@ def read_keyring(path: str) -> Keyring:
         raise DamagedData(f"{path}: {error}") from None
 
 
-def write_keyring(keyring: Keyring, path: str, *, new: bool = False) -> None:
-    """Replace the file at once or not at all. ``new``: only if nobody has made one meanwhile."""
+def change_keyring(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring:
+    """Read the file, change it and replace it, while nobody else does; all or nothing."""
+    import fcntl
+
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-    draft = f"{path}.{os.getpid()}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(f"{path}.lock", "a", opener=_private) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = read_keyring(path)
+        after = change(before)
+        if after != before:
+            write_keyring(after, path)
+        return after
+
+
+def write_keyring(keyring: Keyring, path: str) -> None:
+    """Replace the file at once or not at all."""
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    draft = f"{path}.{os.urandom(6).hex()}"
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with open(draft, "w", encoding="utf-8", opener=_private) as file:
             file.write(dump(keyring))
             file.flush()
             os.fsync(file.fileno())
-        if new:
-            os.link(draft, path)
-        else:
-            os.replace(draft, path)
-    finally:
+        os.replace(draft, path)
+    except BaseException:
         if os.path.exists(draft):
             os.unlink(draft)
+        raise
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def new_key(kind: str) -> "SigningKey":
@@ -71,7 +88,7 @@ def keyring_for(auth: str, path: str | None) -> Keyring:
             raise KeysMissing(f"{place} has no Ed25519 key of our own to sign with: {way}")
         return keyring
     if keyring.own is None:
-        keyring = _first_secret(keyring, place)
+        keyring = _first_secret(place)
     if not isinstance(keyring.own, MacKey):
         shared = next((key for key in keyring.trusted if isinstance(key, MacKey)), None)
         if shared is None:
@@ -80,18 +97,22 @@ def keyring_for(auth: str, path: str | None) -> Keyring:
     return keyring
 
 
-def _first_secret(keyring: Keyring, path: str) -> Keyring:
+def _first_secret(path: str) -> Keyring:
+    """Of several processes that want one at once, one makes it, and it is everybody's."""
     import sys
 
-    made = Keyring(new_key("secret"), keyring.trusted)
+    made = new_key("secret")
+
+    def add(keyring: Keyring) -> Keyring:
+        return keyring if keyring.own is not None else Keyring(made, keyring.trusted)
+
     try:
-        write_keyring(made, path, new=not os.path.exists(path))
-    except FileExistsError:
-        return read_keyring(path)  # another process was quicker: its secret is ours
+        keyring = change_keyring(path, add)
     except OSError as error:
         raise KeysMissing(f"{path} cannot be written: {error.strerror}") from None
-    sys.stderr.write(
-        f"trinco: made a shared secret in {path}; the other hosts of this quorum need it too: "
-        f"'trinco keys export' here, 'trinco keys import' there\n"
-    )
-    return made
+    if keyring.own == made:
+        sys.stderr.write(
+            f"trinco: made a shared secret in {path}; the other hosts of this quorum need it too: "
+            f"'trinco keys export' here, 'trinco keys import' there\n"
+        )
+    return keyring

@@ -11,10 +11,10 @@ from trinco.core.errors import LeaseLost
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any
 
-    from trinco.core.instant import Instant
     from trinco.locks.claimant import Claimant
     from trinco.locks.options import Options
 
@@ -29,9 +29,10 @@ class Lease:
     __slots__ = (
         "_event",
         "_service",
-        "before",
         "claimant",
         "ends",
+        "grants",
+        "is_told",
         "metadata",
         "name",
         "options",
@@ -60,8 +61,10 @@ class Lease:
         self.reason: str | None = None
         """Why it was lost, if it was."""
         self.released = False
-        self.before: Instant | None = None
-        """The end of belief before the renewal that is going on."""
+        self.is_told = False
+        """Whether whoever holds it has been told of its loss."""
+        self.grants = claimant.grants
+        """How often it had been granted when the last renewal began."""
         now = claimant.hub.clock()
         self.ends = None if options.max_hold is None else now + options.max_hold
         """When ``max_hold`` is over."""
@@ -102,7 +105,7 @@ class Lease:
         if self.released:
             raise LeaseLost(f"the lock '{self.name}' was given back; it is not held any more", "released")
         if self.reason is None:
-            self._service.lose(self, "expired")
+            self._service.lose(self)
         raise LeaseLost(f"the lock '{self.name}' is not ours any more: {self.explanation()}", self.reason or "expired")
 
     def renew(self) -> None:
@@ -119,11 +122,23 @@ class Lease:
         return EXPLANATIONS.get(self.reason or "expired", self.reason or "").format(ttl=in_words(self.options.ttl))
 
     def tell(self) -> None:
-        """Make a loss loud. Nothing is locked meanwhile: the callback may do as it likes."""
+        """Make a loss loud, once. Nothing is locked meanwhile: the callback may do as it likes."""
+        if self.is_told:
+            return
+        self.is_told = True
         if self._event is not None:
             self._event.set()
         if self.options.on_lost is not None:
-            self.options.on_lost(self)
+            self._call_back(self.options.on_lost)
+
+    def _call_back(self, on_lost: "Callable[[Lease], object]") -> None:
+        """What it raises is its own affair: it must not hide why the lease was lost, nor the body's own error."""
+        try:
+            on_lost(self)
+        except Exception:
+            import logging
+
+            logging.getLogger("trinco").exception("on_lost of the lock '%s' raised", self.name)
 
     def __enter__(self) -> "Lease":
         return self

@@ -35,6 +35,7 @@ class Links:
         self._bell: tuple[int, int] | None = None
         self._watched: dict[int, int] = {}
         self._looked = 0.0
+        self.is_closed = False
 
     # What a hub does
 
@@ -68,6 +69,9 @@ class Links:
     @property
     def is_connecting(self) -> bool:
         return bool(self._connecting)
+
+    def is_connecting_to(self, base: int) -> bool:
+        return base in self._connecting
 
     def connected(self) -> int:
         return sum(link is not None for link in self.links)
@@ -190,6 +194,7 @@ class Links:
         self._bell = None
 
     def close(self) -> None:
+        self.is_closed = True
         newcomers, self._newcomers = self._newcomers, deque()
         _turn_away(newcomers)
         for link in self.links:

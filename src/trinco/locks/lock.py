@@ -29,9 +29,14 @@ class Lock:
         self._resources = resources
         self._options = options
         self._depth: dict[int, int] = {}
+        self._acquired: list[tuple[int, Lease]] = []
+        """What ``acquire`` got and ``release`` has not given back, with the thread that asked."""
         self.name = name
-        self.lease: Lease | None = None
-        """What ``acquire`` got; None when it is not held. ``hold`` and ``try_acquire`` hand theirs out instead."""
+
+    @property
+    def lease(self) -> Lease | None:
+        """What ``acquire`` got last; None when it is not held. ``hold`` and ``try_acquire`` hand theirs out instead."""
+        return self._acquired[-1][1] if self._acquired else None
 
     def hold(self, timeout: "float | timedelta | None" = None) -> "Hold":
         """For a ``with`` block: waits until the lock is ours, for ever or for ``timeout`` seconds, and gives it back at
@@ -54,18 +59,18 @@ class Lock:
         lease = self._service.desk.obtain(self.name, self._resources, self._options, patience)
         if lease is None:
             return False
-        self.lease = lease
-        self._enter()
+        self._keep(lease)
         return True
 
     def release(self) -> None:
-        """Give back what ``acquire`` got. Any thread may."""
-        lease = self.lease
-        if lease is None:
+        """Give back what ``acquire`` got: what this thread acquired last, or else whoever did. Any thread may."""
+        if not self._acquired:
             raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
         if self._options.reentrant and self._leave() > 0:
             return
-        self.lease = None
+        me = _thread()
+        places = [place for place, (who, _) in enumerate(self._acquired) if who == me]
+        _, lease = self._acquired.pop(places[-1] if places else -1)
         lease.release()
 
     def inspect(self) -> LockInfo:
@@ -85,16 +90,21 @@ class Lock:
         if not self._options.reentrant:
             return self._obtained(timeout)
         if not self._enter_again():
-            self.lease = self._obtained(timeout)
-            self._enter()
-        assert self.lease is not None
-        return self.lease
+            self._keep(self._obtained(timeout))
+        lease = self.lease
+        assert lease is not None
+        return lease
 
     def leave(self, lease: Lease) -> None:
-        if self._options.reentrant and lease is self.lease:
+        if self._options.reentrant and any(lease is each for _, each in self._acquired):
             self.release()
         else:
             lease.release()
+
+    def _keep(self, lease: Lease) -> None:
+        self._acquired.append((_thread(), lease))
+        if self._options.reentrant:
+            self._depth = {_thread(): 1}
 
     def _obtained(self, timeout: float | None) -> Lease:
         lease = self._service.desk.obtain(self.name, self._resources, self._options, timeout)
@@ -102,13 +112,9 @@ class Lock:
             raise self._service.timed_out(self.name, self._resources, timeout)
         return lease
 
-    def _enter(self) -> None:
-        if self._options.reentrant:
-            self._depth = {_thread(): 1}
-
     def _enter_again(self) -> bool:
-        me = _thread()
-        if self.lease is None or me not in self._depth or not self.lease.valid:
+        me, lease = _thread(), self.lease
+        if lease is None or me not in self._depth or not lease.valid:
             return False
         self._depth[me] += 1
         return True
@@ -122,14 +128,18 @@ class Lock:
 
     def __enter__(self) -> Lease:
         self.acquire()
-        assert self.lease is not None
-        return self.lease
+        me = _thread()
+        return next(lease for who, lease in reversed(self._acquired) if who == me)
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
-        if self.lease is not None:
-            self.release()
+        mine = next((lease for who, lease in reversed(self._acquired) if who == _thread()), None)
+        if mine is None:
+            return
+        self.release()
+        if mine.reason is not None and error is None:
+            raise loss(mine)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -172,6 +182,12 @@ class Semaphore(Lock):
     @property
     def limit(self) -> int:
         return len(self._resources)
+
+    def inspect(self) -> LockInfo:
+        """One of those who are in, if anybody is: the one whose term ends first. ``locked`` tells whether all are."""
+        units = [self._service.inspect(resource) for resource in self._resources]
+        held = [unit for unit in units if unit.held]
+        return min(held or units, key=lambda unit: unit.remaining).but(name=self.name)
 
     def locked(self) -> bool:
         """Whether every unit is taken."""

@@ -1,13 +1,16 @@
 """A lock service: the stores, and everything that can be locked on them."""
 
 import os
+from _thread import allocate_lock
 
 from trinco.core.duration import in_words
 from trinco.core.errors import AcquireTimeout, ConfigError, StoreUnavailable, TrincoError, UsageError
 from trinco.leases.terms import Terms
+from trinco.locks.books import GLANCE
 from trinco.locks.config import Service, find_service
 from trinco.locks.desk import Desk
 from trinco.locks.election import Election
+from trinco.locks.endings import end_on_sigterm
 from trinco.locks.entries import PlainEntries, SealedEntries
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import LockInfo, Look
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from trinco.locks.options import LockOptions
 
 MAX_LIMIT = 1000
+MAX_ID = 200
+_making = allocate_lock()
 
 
 class LockService:
@@ -57,19 +62,29 @@ class LockService:
         self._clock = clock
         self._aio: AsyncLockService | None = None
         self._desk: Desk | None = None
-        _until_the_end(self)
+        self._process = os.getpid()
+        end_on_sigterm()
 
     @property
     def desk(self) -> Desk:
         """Where leases are obtained; a forked child gets one of its own."""
-        if self._desk is None:
-            self._desk = Desk(self.new_hub(), self.f)
-            self._desk.keeper = Keeper(self._desk)
-        return self._desk
+        desk = self._desk
+        return desk if desk is not None and self._process == os.getpid() else self._new_desk()
+
+    def _new_desk(self) -> Desk:
+        with _making:
+            if self._process != os.getpid():
+                if self._desk is not None:
+                    self._desk.forget()
+                self._desk, self._aio, self._process = None, None, os.getpid()
+            if self._desk is None:
+                self._desk = Desk(self.new_hub(), self.f)
+                self._desk.keeper = Keeper(self._desk)
+            return self._desk
 
     def new_hub(self) -> Hub:
         """Links of its own to the same stores."""
-        ids = tuple(store.url for store in self.stores)
+        ids = tuple(_base_id(store) for store in self.stores)
         entries = PlainEntries() if self._keyring is None else SealedEntries(self._keyring, ids, os.urandom)
         return Hub(
             self.stores, entries, client=self._client, address=os.urandom(10).hex(), chance=_chance, clock=self._clock
@@ -133,7 +148,8 @@ class LockService:
         if holder is None or (token is not None and holder.token != token):
             return False
         self.desk.banish(name, holder.claim, self.options({}).once)
-        return True
+        after = self.look(name).holder(self.enough)
+        return after is None or after.claim != holder.claim
 
     def health(self) -> "Sequence[StoreHealth]":
         """What each store is worth: reachable, how quick, and whether it was caught lying."""
@@ -155,7 +171,8 @@ class LockService:
     def timed_out(self, name: str, resources: "tuple[str, ...]", timeout: float | None) -> AcquireTimeout:
         """The error that says who was in the way."""
         try:
-            holders = [info for info in map(self.inspect, resources) if info.held]
+            looks = [self.desk.look(resource, GLANCE).info(self.desk.hub, self.enough) for resource in resources]
+            holders = [info for info in looks if info.held]
         except TrincoError:
             holders = []
         return acquire_timeout(name, holders, timeout, self.desk.hub.troubles)
@@ -165,7 +182,7 @@ class LockService:
     @property
     def aio(self) -> "AsyncLockService":
         """The same for async code, on asyncio or trio."""
-        if self._aio is None:
+        if self._aio is None or self._process != os.getpid():
             from trinco.locks.aio.service import AsyncLockService
 
             self._aio = AsyncLockService(self)
@@ -173,10 +190,10 @@ class LockService:
 
     def close(self) -> None:
         """Release everything that is held, and hang up. Idempotent."""
-        if self._desk is not None:
+        if self._desk is not None and self._process == os.getpid():
             self._desk.close()
-        if self._aio is not None and not self._aio.desk.is_closed:
-            self._aio.desk.abandon()
+            if self._aio is not None and not self._aio.desk.is_closed:
+                self._aio.desk.shut()
 
     def __enter__(self) -> "LockService":
         return self
@@ -185,18 +202,6 @@ class LockService:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         self.close()
-
-    def after_fork(self) -> None:
-        """In the child: the parent's leases, links and threads are the parent's."""
-        old, self._desk, self._aio = self._desk, None, None
-        if old is None:
-            return
-        for lease in old.leases.values():
-            lease.reason = "forked"
-        old.leases = {}
-        old.hub.forget()
-        old.is_closed = True
-        old.waiting.reset()
 
     def __repr__(self) -> str:
         return f"<LockService {', '.join(store.url for store in self.stores)} f={self.f}>"
@@ -213,6 +218,8 @@ def connect(
 ) -> LockService:
     """A lock service on a store's URL, on a named service (``"@backups"``), on a quorum (``"quorum:?f=1"`` with its
     ``stores``), or, without any of these, on what the configuration says. Nothing is contacted yet."""
+    if target is not None and not isinstance(target, str | dict):
+        raise ConfigError(f"connect() takes a URL, an @service or a table of settings, not {target!r}")
     service = _described(target, config)
     if stores is not None:
         named = service.stores if isinstance(target, str | dict) else ()
@@ -288,6 +295,15 @@ def _judge_together(stores: "Sequence[Store]") -> None:
         )
 
 
+def _base_id(store: Store) -> str:
+    """What a signed entry calls a store: its URL, or as much of it as fits and a digest of the rest."""
+    if len(store.url) <= MAX_ID:
+        return store.url
+    from hashlib import blake2b
+
+    return store.url[: MAX_ID - 33] + "#" + blake2b(store.url.encode(), digest_size=16).hexdigest()
+
+
 def _client() -> str:
     """Who we are, for people to read: user@host:pid."""
     user = os.environ.get("LOGNAME") or os.environ.get("USER") or _user()
@@ -307,42 +323,3 @@ def _user() -> str:
 
 def _chance() -> float:
     return int.from_bytes(os.urandom(4)) / 2**32
-
-
-def _until_the_end(service: LockService) -> None:
-    """Release at exit, and start anew in a forked child, as long as somebody still has the service."""
-    import atexit
-    from _weakref import ref
-
-    weak = ref(service)
-
-    def close() -> None:
-        alive = weak()
-        if alive is not None:
-            alive.close()
-
-    def fork() -> None:
-        alive = weak()
-        if alive is not None:
-            alive.after_fork()
-
-    atexit.register(close)
-    os.register_at_fork(after_in_child=fork)
-    _end_on_sigterm()
-
-
-def _end_on_sigterm() -> None:
-    """Let SIGTERM end the process like ``sys.exit``, so that what is held is released; whoever has a handler of their
-    own keeps it."""
-    import signal
-
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        return
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    try:
-        signal.signal(signal.SIGTERM, end)
-    except ValueError:  # only the main thread may
-        return

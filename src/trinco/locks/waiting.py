@@ -6,16 +6,24 @@ take its place. No thread is started for that, and a thread that is alone never 
 """
 
 from _thread import allocate_lock
+from time import sleep
 
+from trinco.core.errors import StoreUnavailable
 from trinco.locks.hub import NEVER, Hub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
     from collections.abc import Callable
+    from typing import Protocol
 
-    from trinco.locks.claimant import Claimant
+    class Sleeper(Protocol):
+        """Whose news matter to somebody who sleeps."""
 
+        waker: Callable[[], None] | None
+
+
+CLOSED = "this lock service was closed: connect again"
 LONGEST_SLEEP = 1.0
 """Somebody else's timers may have become earlier meanwhile."""
 
@@ -45,8 +53,16 @@ class Waiting:
         if self._at_poller:
             self.hub.ring()
 
-    def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: "Claimant") -> bool:
-        """Sleep until something is done, or it is too late: then False. Called with the mutex held; ``claimants`` are
+    def leave_poller(self) -> None:
+        """Have everybody look again, and nobody sleep at the poller. The mutex is held."""
+        self.wake_all()
+        while self._at_poller:
+            self.mutex.release()
+            sleep(0.0005)
+            self.mutex.acquire()
+
+    def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
+        """Sleep until something is done, or it is too late: then False. Called with the mutex held; ``sleepers`` are
         those whose news matter."""
         hub = self.hub
         try:
@@ -54,12 +70,14 @@ class Waiting:
                 hub.pump()
                 if done():
                     return True
+                if hub.is_closed:
+                    raise StoreUnavailable(CLOSED)
                 now = hub.clock()
                 if now >= deadline:
                     return False
                 nap = min(deadline - now, hub.next_due() - now, LONGEST_SLEEP)
                 if self._at_poller:
-                    self._sleep(nap, claimants)
+                    self._sleep(nap, sleepers)
                 else:
                     self._poll(nap)
         finally:
@@ -78,7 +96,7 @@ class Waiting:
             self._at_poller = False
         hub.ready(events)
 
-    def _sleep(self, nap: float, claimants: "tuple[Claimant, ...]") -> None:
+    def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         latch = allocate_lock()
         latch.acquire()
         self._sleepers.append(latch)
@@ -88,8 +106,8 @@ class Waiting:
                 self._sleepers.remove(latch)
                 latch.release()
 
-        for claimant in claimants:
-            claimant.waker = wake
+        for sleeper in sleepers:
+            sleeper.waker = wake
         self.mutex.release()
         try:
             latch.acquire(timeout=max(nap, 0))
@@ -97,9 +115,9 @@ class Waiting:
             self.mutex.acquire()
             if latch in self._sleepers:
                 self._sleepers.remove(latch)
-            for claimant in claimants:
-                if claimant.waker is wake:  # it may serve somebody else by now
-                    claimant.waker = None
+            for sleeper in sleepers:
+                if sleeper.waker is wake:  # it may serve somebody else by now
+                    sleeper.waker = None
 
 
 def _as_timeout(poller: object, seconds: float) -> float:

@@ -99,6 +99,8 @@ def _path_and_t_max(url: str, prefix: str, example: str) -> tuple[str, float]:
         if name != "t_max":
             raise ConfigError(f"'{url}': there is no option '{name}' (there is t_max)")
         t_max = seconds(value)
+        if not t_max > 0:
+            raise ConfigError(f"'{url}': t_max is a duration above zero, not {value}")
     return path, t_max
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from trinco.stores.store import Replied
     from trinco.stores.wake import Change
 
+WAITERS = 1024
+
 
 class MemoryStore(Store):
     """Its items are shared by all links of the same object; ``named`` gives one object per name."""
@@ -65,7 +67,7 @@ class MemoryLink(WakingLink):
     __slots__ = ("_address", "_hints", "_reader", "_store", "_writer")
 
     def __init__(self, store: MemoryStore, address: str) -> None:
-        super().__init__(store.t_max)
+        super().__init__(store.t_max, WAITERS)
         self._store = store
         self._address = address
         self._hints: dict[str, None] = {}

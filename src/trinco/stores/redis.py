@@ -49,7 +49,7 @@ EPOCH = "trinco:epoch"
 NEVER_HELD = 1e9
 """Seconds: a server that has never held a lock need not stay out for anybody."""
 DEFAULT_PORT = 6379
-MOST_AWAITED = 64
+MOST_AWAITED = 4096
 ITEM_LIMIT = 8 * REPLY_LIMIT
 """Of the reply to a read: 1024 waiters with entries of 4 KiB each."""
 NAMES_TIMEOUT_S = 30.0

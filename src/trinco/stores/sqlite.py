@@ -55,6 +55,9 @@ _INSERT = """INSERT INTO trinco_lock
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + 1, ?) ON CONFLICT DO NOTHING"""
 _NAMES = "SELECT name FROM trinco_lock WHERE substr(name, 1, ?) = ? ORDER BY name"
 
+WAITERS = 64
+"""So many fit into a row; those beyond poll."""
+
 
 class SQLiteStore(Store):
     """``boot`` is for tests; None asks the system."""
@@ -64,7 +67,7 @@ class SQLiteStore(Store):
     def __init__(
         self, path: str, *, t_max: float = 60.0, clock: "Callable[[], float]" = boottime, boot: Boot | None = None
     ) -> None:
-        self._path = os.path.abspath(path)
+        self._path = os.path.realpath(path)  # a link to a file is that file
         super().__init__(f"sqlite:///{self._path}", "one-access", "this host", local=True, t_max=t_max)
         self._clock = clock
         self._boot = boot
@@ -89,7 +92,7 @@ class SQLiteLink(WakingLink):
     )
 
     def __init__(self, database: Database, wakes: WakeFolder, t_max: float, clock: "Callable[[], float]") -> None:
-        super().__init__(t_max)
+        super().__init__(t_max, WAITERS)
         self._database = database
         self._execute = database.connection.cursor().execute
         self._wakes = wakes

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Change: TypeAlias = "tuple[Item, Answer, tuple[Claim, ...]]"
     """What ``Item.apply`` gives: the item afterwards, the answer, and whom to wake."""
 
-WAITERS = 64
-"""So many fit into a row; those beyond poll."""
 GUESS_AHEAD = 3_600_000_000
 """A guessed token may be an hour ahead of our clock, in microseconds."""
 LONGEST_OWNER = 4096
@@ -71,8 +69,8 @@ class WakingLink(Link):
 
     __slots__ = ("_limits",)
 
-    def __init__(self, t_max: float) -> None:
-        self._limits = Limits(t_max, WAITERS)
+    def __init__(self, t_max: float, waiters: int) -> None:
+        self._limits = Limits(t_max, waiters)
 
     # What a store has to do
 
@@ -110,7 +108,7 @@ class WakingLink(Link):
         limits = self._limits
         if isinstance(operation, Request) and type(operation.token) is int:
             limits = limits.but(token=wall_microseconds() + GUESS_AHEAD)
-        for _ in range(WAITERS):
+        for _ in range(self._limits.waiters):
             after, answer, woken = self._transact(resource, lambda item, now: self._run(item, operation, now, limits))
             if woken and after.holder is None:
                 self._wake(resource, woken[0])

@@ -21,9 +21,8 @@ from trinco.locks.books import (
     is_renewing,
     is_settled,
     unrenewed,
-    wants_renewal,
+    why_over,
 )
-from trinco.locks.claimant import Claimant
 from trinco.locks.hub import NEVER, Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
@@ -56,7 +55,7 @@ class AsyncDesk(Books):
                 raise
             lease = await self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
         if lease is not None:
-            self.leases[id(lease)] = lease
+            self.keep(lease)
             self._notice(min(lease.renew_at, lease.until))
         return lease
 
@@ -66,7 +65,7 @@ class AsyncDesk(Books):
         await self._contact(deadline)
         lease = None
         if timeout == 0 or len(resources) > 1:
-            lease = await self._try_each(name, resources, options)
+            lease = await self._try_each(name, resources, options, deadline if timeout else NEVER)
         if lease is None and timeout != 0:
             lease = await self._compete(name, resources, 0, options, deadline, once=False)
         return lease
@@ -76,11 +75,13 @@ class AsyncDesk(Books):
             await self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
         self.require_links()
 
-    async def _try_each(self, name: str, resources: tuple[str, ...], options: Options) -> AsyncLease | None:
+    async def _try_each(
+        self, name: str, resources: tuple[str, ...], options: Options, deadline: float
+    ) -> AsyncLease | None:
         first = int(self.hub.chance() * len(resources))
         for each in range(len(resources)):
             slot = (first + each) % len(resources)
-            lease = await self._compete(name, resources[slot : slot + 1], slot, options, NEVER, once=True)
+            lease = await self._compete(name, resources[slot : slot + 1], slot, options, deadline, once=True)
             if lease is not None:
                 return lease
         return None
@@ -93,56 +94,54 @@ class AsyncDesk(Books):
             await self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
         except BaseException:
             self.withdraw(claimants)
-            await self._see_off(claimants)
+            self._attend()
+            with anyio.CancelScope(shield=True):
+                await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
             raise
         winner = self.winner(claimants)
         if winner is None:
             self.explain_failure(claimants)
-        if not once or winner is None:
-            self._notice(self.hub.next_due())  # somebody has to hear that the others are gone
+        self._attend()
         if winner is None:
             return None
         slot = None if winner.resource == name else first + claimants.index(winner)
         return AsyncLease(self, name, winner, options, slot)
-
-    async def _see_off(self, claimants: list[Claimant]) -> None:
-        """Being cancelled: what is under way must be undone, but not for ever."""
-        with anyio.CancelScope(shield=True):
-            await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
-        self._notice(self.hub.next_due())
 
     async def renew(self, lease: Lease) -> None:
         self.start_renewal(lease)
         patience = min(lease.until, self.hub.clock() + FIRST_CONTACT)
         await self.waiting.until(lambda: not is_renewing(lease), patience, lease.claimant)
         renewed = self.judge_renewal(lease)
+        if lease.reason is not None:
+            lease.tell()
         lease.check()
         if not renewed:
             raise unrenewed(lease)
 
-    def lose(self, lease: Lease, reason: str) -> None:
-        if self.mark_lost(lease, reason):
-            lease.tell()
+    def lose(self, lease: Lease, reason: str | None = None) -> None:
+        self.mark_lost(lease, reason or why_over(lease))
+        lease.tell()
 
     async def release(self, lease: Lease) -> None:
         """The words leave before the first wait, so nothing that happens meanwhile can keep them back."""
         if not self.mark_released(lease):
             return
         claimant = lease.claimant
+        self.hub.pump()
+        self._attend()
         with anyio.CancelScope(shield=True):
-            if not self.are_gone([claimant]):
-                await self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
-            else:
+            if self.are_gone([claimant]):
                 await cancel_shielded_checkpoint()  # a loop of acquire and release must let others run
-        self._notice(self.hub.next_due())
+            else:
+                await self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
         if lease.reason is not None:
             lease.tell()
 
-    async def look(self, resource: str) -> Look:
-        patience = self.hub.clock() + LOOK_PATIENCE
+    async def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
+        patience = self.hub.clock() + seconds
         await self._contact(patience)
         look = Look(self.hub, resource)
-        await self.waiting.until(lambda: self.has_seen_enough(look), patience)
+        await self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
         return self.require_enough(look)
 
     async def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
@@ -154,7 +153,8 @@ class AsyncDesk(Books):
             for lease in list(self.leases.values()):
                 await self.release(lease)
         if not self.is_closed:
-            self.is_closed = True
+            self.is_closed = self.hub.is_closed = True
+            await self.waiting.leave_poller()
             self.hub.close()
         if self._nudge is not None:
             self._nudge.set()
@@ -173,14 +173,21 @@ class AsyncDesk(Books):
             self._wakes_at = 0.0
             self._nudge.set()
 
+    def _attend(self) -> None:
+        """If somebody left and not all stores have confirmed it, somebody must listen."""
+        if self.has_leavers():
+            self._notice(0.0)
+
     async def _keep(self) -> None:
         """Renew what is due, and see to releases that are not confirmed, until nothing is left to see to."""
         try:
             while not self.is_closed:
-                for lease in await self._round():
+                try:
+                    lost = await self._round()
+                except StoreUnavailable:
+                    return  # it was closed
+                for lease in lost:
                     lease.tell()
-                if self.is_closed:
-                    return
                 self._wakes_at = self.next_due()
                 self._nudge = anyio.Event()
                 if self._wakes_at == NEVER:
@@ -191,18 +198,15 @@ class AsyncDesk(Books):
             self._nudge = None
 
     async def _round(self) -> list[Lease]:
-        now = self.hub.clock()
-        due = [lease for lease in self.leases.values() if wants_renewal(lease, now)]
-        for lease in due:
-            self.start_renewal(lease)
-        if due:
-            patience = min(now + lease.claimant.terms.patience for lease in due)
-            patience = min(patience, *(lease.until for lease in due))
-            await self.waiting.until(lambda: not any(map(is_renewing, due)), patience, *(each.claimant for each in due))
-            for lease in due:
-                self.judge_renewal(lease)
-        self.hub.pump()
-        return [lease for lease in due if lease.reason is not None] + self.overdue()
+        renewing = self.start_due_renewals()
+        if renewing or self.has_leavers():
+            claimants = [lease.claimant for lease in renewing]
+
+            def settled() -> bool:
+                return not (any(map(is_renewing, renewing)) or self.has_leavers())
+
+            await self.waiting.until(settled, max(self.next_due(), self.hub.clock()), *claimants)
+        return self.judge_all(renewing)
 
     def call_back(self, on_lost: Callable[[Any], Any], lease: Lease) -> None:
         """``on_lost`` may be a function or a coroutine function; what it raises must not end the renewals."""

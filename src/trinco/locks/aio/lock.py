@@ -25,9 +25,15 @@ class AsyncLock:
         self._resources = resources
         self._options = options
         self.name = name
-        self.lease: AsyncLease | None = None
+        self._acquired: list[tuple[int, AsyncLease]] = []
+        """What ``acquire`` got and ``release`` has not given back, with the task that asked."""
         if options.reentrant:
             raise UsageError("a lock for tasks cannot be re-entered: hold() it once and pass the lease on")
+
+    @property
+    def lease(self) -> AsyncLease | None:
+        """What ``acquire`` got last; None when it is not held."""
+        return self._acquired[-1][1] if self._acquired else None
 
     def hold(self, timeout: float | timedelta | None = None) -> "AsyncHold":
         """For an ``async with`` block: waits for the lock, gives it back at the end, and cancels the body if the lease
@@ -47,13 +53,16 @@ class AsyncLock:
         lease = await self._service.desk.obtain(self.name, self._resources, self._options, patience)
         if lease is None:
             return False
-        self.lease = lease
+        self._acquired.append((_task(), lease))
         return True
 
     async def release(self) -> None:
-        lease, self.lease = self.lease, None
-        if lease is None:
+        """Give back what ``acquire`` got: what this task acquired last, or else whoever did."""
+        if not self._acquired:
             raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
+        me = _task()
+        places = [place for place, (who, _) in enumerate(self._acquired) if who == me]
+        _, lease = self._acquired.pop(places[-1] if places else -1)
         await lease.release()
 
     async def locked(self) -> bool:
@@ -78,17 +87,25 @@ class AsyncLock:
 
     async def __aenter__(self) -> AsyncLease:
         await self.acquire()
-        assert self.lease is not None
-        return self.lease
+        me = _task()
+        return next(lease for who, lease in reversed(self._acquired) if who == me)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.lease is not None:
-            await self.release()
+        mine = next((lease for who, lease in reversed(self._acquired) if who == _task()), None)
+        if mine is None:
+            return
+        await self.release()
+        if mine.reason is not None and error is None:
+            raise loss(mine)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
+
+
+def _task() -> int:
+    return anyio.get_current_task().id
 
 
 class AsyncSemaphore(AsyncLock):
@@ -97,6 +114,12 @@ class AsyncSemaphore(AsyncLock):
     @property
     def limit(self) -> int:
         return len(self._resources)
+
+    async def inspect(self) -> LockInfo:
+        """One of those who are in, if anybody is: the one whose term ends first. ``locked`` tells whether all are."""
+        units = [await self._service.inspect(resource) for resource in self._resources]
+        held = [unit for unit in units if unit.held]
+        return min(held or units, key=lambda unit: unit.remaining).but(name=self.name)
 
 
 class AsyncHold:
@@ -126,8 +149,10 @@ class AsyncHold:
         assert lease is not None
         assert scope is not None
         lease.scope = None
-        swallowed = bool(scope.__exit__(kind, error, trace))
-        await lease.release()
+        try:
+            await lease.release()
+        finally:
+            swallowed = bool(scope.__exit__(kind, error, trace))
         if lease.reason is not None and (error is None or swallowed):
             raise loss(lease)
         return swallowed

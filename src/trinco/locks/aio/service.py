@@ -10,6 +10,7 @@ from trinco.core.errors import AcquireTimeout, TrincoError
 from trinco.locks.aio.desk import AsyncDesk
 from trinco.locks.aio.election import AsyncElection
 from trinco.locks.aio.lock import AsyncLock, AsyncSemaphore
+from trinco.locks.books import GLANCE
 from trinco.locks.inspection import LockInfo
 from trinco.locks.names import require_name
 from trinco.locks.service import LockService, acquire_timeout, slots
@@ -52,14 +53,17 @@ class AsyncLockService:
         if holder is None or (token is not None and holder.token != token):
             return False
         await self.desk.banish(name, holder.claim, self._service.options({}).once)
-        return True
+        after = (await self.desk.look(name)).holder(self._service.enough)
+        return after is None or after.claim != holder.claim
 
     async def health(self) -> "Sequence[StoreHealth]":
         return await anyio.to_thread.run_sync(self._service.health)
 
     async def timed_out(self, name: str, resources: tuple[str, ...], timeout: float | None) -> AcquireTimeout:
         try:
-            holders = [info for info in [await self.inspect(resource) for resource in resources] if info.held]
+            looks = [await self.desk.look(resource, GLANCE) for resource in resources]
+            infos = [look.info(self.desk.hub, self._service.enough) for look in looks]
+            holders = [info for info in infos if info.held]
         except TrincoError:
             holders = []
         return acquire_timeout(name, holders, timeout, self.desk.hub.troubles)

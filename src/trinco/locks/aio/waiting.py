@@ -6,14 +6,17 @@ that, and a task that is cancelled leaves its place to another.
 """
 
 import anyio
+from anyio.lowlevel import cancel_shielded_checkpoint
 
-from trinco.locks.claimant import Claimant
+from trinco.core.errors import StoreUnavailable
 from trinco.locks.hub import NEVER, Hub
-from trinco.locks.waiting import LONGEST_SLEEP
+from trinco.locks.waiting import CLOSED, LONGEST_SLEEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trinco.locks.waiting import Sleeper
 
 
 class AsyncWaiting:
@@ -24,7 +27,16 @@ class AsyncWaiting:
         self._at_poller = False
         self._sleepers: list[anyio.Event] = []
 
-    async def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *claimants: Claimant) -> bool:
+    async def leave_poller(self) -> None:
+        """Have everybody look again, and nobody sleep at the poller."""
+        for event in self._sleepers:
+            event.set()
+        self._sleepers = []
+        while self._at_poller:
+            self.hub.ring()
+            await cancel_shielded_checkpoint()
+
+    async def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         """Sleep until something is done, or it is too late: then False."""
         hub = self.hub
         try:
@@ -32,12 +44,14 @@ class AsyncWaiting:
                 hub.pump()
                 if done():
                     return True
+                if hub.is_closed:
+                    raise StoreUnavailable(CLOSED)
                 now = hub.clock()
                 if now >= deadline:
                     return False
                 nap = min(deadline - now, hub.next_due() - now, LONGEST_SLEEP)
                 if self._at_poller:
-                    await self._sleep(nap, claimants)
+                    await self._sleep(nap, sleepers)
                 else:
                     await self._poll(nap)
         finally:
@@ -56,18 +70,18 @@ class AsyncWaiting:
         if hub.poller is not None:  # the service may have been closed meanwhile
             hub.ready(hub.poller.poll(0))
 
-    async def _sleep(self, nap: float, claimants: tuple[Claimant, ...]) -> None:
+    async def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         event = anyio.Event()
         self._sleepers.append(event)
         wake = event.set
-        for claimant in claimants:
-            claimant.waker = wake
+        for sleeper in sleepers:
+            sleeper.waker = wake
         try:
             with anyio.move_on_after(max(nap, 0)):
                 await event.wait()
         finally:
             if event in self._sleepers:
                 self._sleepers.remove(event)
-            for claimant in claimants:
-                if claimant.waker is wake:  # it may serve somebody else by now
-                    claimant.waker = None
+            for sleeper in sleepers:
+                if sleeper.waker is wake:  # it may serve somebody else by now
+                    sleeper.waker = None

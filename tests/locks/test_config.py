@@ -1,0 +1,269 @@
+"""Which stores a service stands on: URLs, ``trinco.toml``, ``TRINCO_URL``; and what is wrong with them, in one line."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trinco
+from trinco.locks.config import Service, find_service, from_table, from_url
+
+ConfigError = trinco.ConfigError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nobody's files but those of the test."""
+    for name in ("TRINCO_URL", "TRINCO_KEYS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+def sqlite_urls(folder: Path, how_many: int = 4) -> list[str]:
+    return [f"sqlite:///{folder}/{number}.db" for number in range(how_many)]
+
+
+# What counts
+
+
+def test_without_anything_there_is_a_file_in_the_state_folder(tmp_path: Path) -> None:
+    with trinco.connect() as service, service.lock("door").hold(timeout=5) as lease:
+        assert lease.valid
+    assert (tmp_path / "state" / "trinco" / "locks.db").exists()
+
+
+def test_what_was_given_counts_before_the_environment_before_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "trinco.toml").write_text('[service.default]\nurl = "memory:file"\n[service.other]\nurl = "memory:other"\n')
+    assert find_service().stores == ("memory:file",)
+    monkeypatch.setenv("TRINCO_URL", "memory:environment")
+    assert find_service().stores == ("memory:environment",)
+    assert find_service("@other").stores == ("memory:other",)
+    assert find_service("memory:given").stores == ("memory:given",)
+    monkeypatch.setenv("TRINCO_URL", "@other")
+    assert find_service().stores == ("memory:other",)
+
+
+def test_a_file_here_counts_before_the_users_own(home: Path, tmp_path: Path) -> None:
+    own = tmp_path / "config" / "trinco"
+    own.mkdir(parents=True)
+    (own / "trinco.toml").write_text('[service.default]\nurl = "memory:own"\n')
+    assert find_service().stores == ("memory:own",)
+    (home / "trinco.toml").write_text('[service.default]\nurl = "memory:here"\n')
+    assert find_service().stores == ("memory:here",)
+
+
+def test_a_whole_service_comes_from_a_file(home: Path) -> None:
+    (home / "trinco.toml").write_text(
+        '[service.backups]\nf = 1\nstores = ["sqlite:///a.db", "sqlite:///b.db", "sqlite:///c.db", "sqlite:///d.db"]\n'
+        'ttl = "20s"\nauth = "none"\n'
+    )
+    with trinco.connect("@backups") as service, service.lock("door").hold(timeout=5) as lease:
+        assert service.f == 1
+        assert 15 < lease.remaining <= 20
+        assert len(lease.votes) >= 3
+    assert (home / "a.db").exists()
+
+
+def test_a_quorum_is_a_url_too(tmp_path: Path) -> None:
+    stores = "&".join(f"store={url}" for url in sqlite_urls(tmp_path))
+    with trinco.connect(f"quorum:?f=1&auth=none&{stores}") as service, service.lock("door").hold(timeout=5) as lease:
+        assert len(lease.votes) >= 3
+
+
+def test_a_quorum_takes_stores_as_arguments(tmp_path: Path) -> None:
+    with trinco.connect("quorum:?f=1&auth=none", stores=sqlite_urls(tmp_path)) as service:
+        assert len(service.stores) == 4
+
+
+def test_settings_beside_a_quorum_url_are_not_dropped(tmp_path: Path) -> None:
+    """Least of all ``auth``: who asked for key pairs would silently get a shared secret."""
+    url = "quorum:?f=1&" + "&".join(f"store={url}" for url in sqlite_urls(tmp_path))
+    table: dict[str, Any] = {"url": url, "ttl": "20s", "auth": "ed25519", "keys": "ring.json"}
+    service = from_table(table, "here", str(tmp_path))
+    assert (service.f, service.ttl, service.auth) == (1, 20.0, "ed25519")
+    assert service.keys is not None
+
+
+def test_relative_files_are_relative_to_the_file_that_names_them(home: Path, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    urls = "&".join(f"store=sqlite:///{each}.db" for each in "abcd")
+    (place / "trinco.toml").write_text(
+        f'[service.default]\nurl = "sqlite:///locks.db"\n[service.four]\nurl = "quorum:?f=1&auth=none&{urls}"\n'
+    )
+    for target, file in ((None, "locks.db"), ("@four", "a.db")):
+        with trinco.connect(target, config=str(place / "trinco.toml")) as service:
+            service.lock("door").hold(timeout=5).__enter__().release()
+        assert (place / file).exists(), file
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "no URL"),
+        ("locks.db", "no URL"),
+        ("reddis://localhost", "did you mean redis"),
+        ("sqlit:///x.db", "did you mean sqlite"),
+        ("sqlite:x.db", "sqlite:///"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:///x.db?wal=1", "no option 'wal'"),
+        ("sqlite:///x.db?t_max=soon", "no duration"),
+        pytest.param("sqlite:///x.db?t_max=0s", "t_max"),
+        pytest.param("sqlite:///x.db?t_max=-5s", "t_max"),
+        pytest.param("dir:///x?t_max=0s", "t_max"),
+        ("redis://localhost:port/0", "port"),
+        ("redis://localhost/0?fresh=yes", "fresh"),
+        ("redis://localhost/0?t_max=0", "t_max"),
+        ("quorum:", "no store"),
+        ("quorum:?f=1", "no store"),
+        ("quorum:?f=x&store=memory:a", "whole number"),
+        ("quorum:?f=-1&store=memory:a", "whole number"),
+        pytest.param("quorum:?f=²&store=memory:a", "whole number"),
+        ("quorum:?f=1&store=memory:a&store=memory:b&store=memory:c", "3f+1 = 4"),
+        ("quorum:?f=1&auth=rot13", "auth"),
+        ("quorum:?f=1&color=red", "no option 'color'"),
+        ("@nowhere", "trinco.toml"),
+    ],
+)
+def test_a_wrong_url_is_one_clear_line(url: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        trinco.connect(url)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("target", [7, b"memory:", ["memory:"]])
+def test_what_is_no_url_at_all_is_refused(target: Any) -> None:
+    with pytest.raises(ConfigError):
+        trinco.connect(target)
+
+
+def test_a_password_is_not_repeated_in_an_error() -> None:
+    with pytest.raises(trinco.TrincoError) as caught, trinco.connect("redis://ana:s3cret@127.0.0.1:1/0") as service:
+        service.lock("door").hold(timeout=1).__enter__()
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[service.default\n", "line 1"),
+        ("[service.default]\nurl = 'memory:'\nurl = 'memory:'\n", "line 3"),
+        ("[service.default]\n", "either a url or a list"),
+        ("[service.default]\nurl = 'memory:'\nstores = ['memory:']\n", "either a url or a list"),
+        ("[service.default]\nurl = 7\n", "stores are URLs"),
+        ("[service.default]\nstores = []\n", "stores are URLs"),
+        ("[service.default]\nstores = 'memory:'\n", "stores are URLs"),
+        ("[service.default]\nurl = 'memory:'\nf = '1'\n", "f is a whole number"),
+        ("[service.default]\nurl = 'memory:'\nf = true\n", "f is a whole number"),
+        ("[service.default]\nurl = 'memory:'\ncolor = 'red'\n", "no setting 'color'"),
+        ("[service.default]\nurl = 'memory:'\nauth = 'magic'\n", "auth is one of"),
+        ("[service.default]\nurl = 'memory:'\nttl = []\n", "ttl is a duration"),
+        pytest.param("[service.default]\nurl = 'memory:'\nttl = 'soon'\n", "soon"),
+        ("service = 7\n", "tables"),
+        ("[service]\ndefault = 7\n", "tables"),
+        ("\xff", "cannot be read"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_is_wrong(home: Path, text: str, says: str) -> None:
+    (home / "trinco.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError) as caught:
+        trinco.connect()
+    assert says in str(caught.value)
+    assert "trinco.toml" in str(caught.value)
+
+
+def test_a_file_that_was_named_must_be_there(home: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.toml"):
+        trinco.connect(config=str(home / "missing.toml"))
+    (home / "trinco.toml").write_text('[service.backups]\nurl = "memory:"\n')
+    with pytest.raises(ConfigError, match="@backups"):
+        trinco.connect("@backup")
+
+
+# What may stand together
+
+
+def test_a_store_has_one_vote(tmp_path: Path) -> None:
+    urls = sqlite_urls(tmp_path)
+    with pytest.raises(ConfigError, match="twice"):
+        trinco.connect("quorum:?f=1&auth=none", stores=[*urls, urls[0]])
+
+
+@pytest.mark.parametrize("spelling", ["{folder}/./0.db", "{folder}/../{name}/0.db", pytest.param("{folder}/link.db")])
+def test_a_file_has_one_vote_however_it_is_spelled(tmp_path: Path, spelling: str) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "0.db")
+    other = spelling.format(folder=tmp_path, name=tmp_path.name)
+    with pytest.raises(ConfigError, match="twice"):
+        trinco.connect("quorum:?f=1&auth=none", stores=[*sqlite_urls(tmp_path, 3), f"sqlite:///{other}"])
+
+
+def test_stores_of_this_host_do_not_vote_with_those_of_others(tmp_path: Path) -> None:
+    others = [f"redis://host-{number}/0" for number in range(3)]
+    with pytest.raises(ConfigError, match="this host"):
+        trinco.connect("quorum:?f=1&auth=none", stores=[*others, sqlite_urls(tmp_path)[0]])
+
+
+def test_two_stores_of_one_fault_domain_are_a_warning() -> None:
+    urls = [f"redis://host-{number}/0" for number in range(3)]
+    with pytest.warns(UserWarning, match="host-0"):
+        trinco.connect("quorum:?f=1&auth=none", stores=[*urls, "redis://host-0/1"]).close()
+
+
+def test_a_quorum_works_in_a_folder_with_a_long_name(tmp_path: Path) -> None:
+    """Ids of stores go into entries, which have limits; a user's folder may be deep."""
+    deep = tmp_path / ("a folder with a long name " * 5) / ("and another one in it " * 5)
+    deep.mkdir(parents=True)
+    service = trinco.connect("quorum:?f=1&auth=none", stores=sqlite_urls(deep))
+    with service, service.lock("door").hold(timeout=5) as lease:
+        assert lease.valid
+
+
+# Disks
+
+
+def test_a_folder_that_cannot_be_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with (
+        pytest.raises(trinco.StoreUnavailable) as caught,
+        trinco.connect(f"sqlite:///{tmp_path}/file/locks.db") as service,
+    ):
+        service.lock("door").hold(timeout=1).__enter__()
+    assert f"{tmp_path}/file" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "locks.db").write_bytes(b"this is no database" * 100)
+    with pytest.raises(trinco.StoreUnavailable) as caught, trinco.connect(f"sqlite:///{tmp_path}/locks.db") as service:
+        service.lock("door").hold(timeout=1).__enter__()
+    assert "locks.db" in str(caught.value)
+
+
+def test_a_database_that_somebody_else_has_locked_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with trinco.connect(url) as service:
+        service.lock("door").hold(timeout=5).__enter__().release()
+        blocker = sqlite3.connect(tmp_path / "locks.db")
+        blocker.execute("BEGIN EXCLUSIVE")
+        try:
+            with pytest.raises((trinco.StoreUnavailable, trinco.AcquireTimeout)):
+                service.lock("door").hold(timeout=0.5).__enter__()
+        finally:
+            blocker.rollback()
+            blocker.close()
+        assert service.lock("door").try_acquire() is not None
+
+
+def test_a_url_says_what_it_means() -> None:
+    assert from_url("quorum:?f=2&store=memory:a&store=memory:b") == Service(("memory:a", "memory:b"), 2)
+    assert from_url("memory:a") == Service(("memory:a",))

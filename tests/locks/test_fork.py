@@ -1,0 +1,93 @@
+"""Processes that fork in the middle, and processes that end: by returning, by an error, by a signal."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import trinco
+from tests.locks.services import within
+from tests.locks.workers import NAME, worker
+from tests.stores.servers import RedisServer
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "dir", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis")
+        with server.dial() as connection:
+            connection.sendall(b"FLUSHALL\r\n")
+            connection.recv(16)
+        return server.url
+    return f"sqlite:///{tmp_path}/locks.db" if request.param == "sqlite" else f"dir://{tmp_path}/locks"
+
+
+def test_a_forked_child_has_none_of_the_leases(url: str) -> None:
+    with worker("fork-while-holding", url) as process:
+        assert process.hears() == "child: False forked"
+        assert process.hears() == "child: acquired False"
+        assert process.hears() == "child: another True"
+        assert process.hears() == "child ended: 0"
+        assert process.hears() == "parent: True True True"
+        process.finish()
+        assert process.process.returncode == 0
+
+
+@pytest.mark.parametrize("url", ["sqlite", "redis"], indirect=True)
+def test_a_fork_amid_waiting_threads_leaves_both_sides_able_to_lock(url: str) -> None:
+    with worker("fork-amid-threads", url) as process:
+        assert [process.hears() for _ in range(5)] == ["child: 0"] * 5
+        assert process.hears() == "parent: 0 still wait"
+
+
+def test_a_child_has_no_lease_though_the_service_was_let_go(tmp_path: Path) -> None:
+    """``lease = trinco.connect(url).lock(name).try_acquire()`` keeps the lease and nothing else."""
+    with worker("fork-without-the-service", f"sqlite:///{tmp_path}/locks.db") as process:
+        assert process.hears() == "child: False"
+        assert process.hears() == "held: True"
+
+
+@pytest.mark.parametrize("how", ["return", "error", "exit"])
+def test_a_process_that_ends_releases_what_it_holds(url: str, how: str) -> None:
+    with worker("hold-and-end", url, how) as process, trinco.connect(url) as onlooker:
+        assert process.hears() == "holding"
+        process.process.wait(10)
+        assert not onlooker.inspect(NAME).held
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_is_told_to_end_releases_what_it_holds(url: str, number: signal.Signals) -> None:
+    with worker("hold-and-end", url, "wait") as process, trinco.connect(url) as onlooker:
+        assert process.hears() == "holding"
+        process.process.send_signal(number)
+        with within(5):
+            process.process.wait(10)
+        assert process.process.returncode not in (0, None)
+        assert not onlooker.inspect(NAME).held
+
+
+def test_a_process_that_is_killed_holds_for_its_ttl_and_no_longer(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with worker("hold-and-write", url, str(tmp_path / "file")) as process, trinco.connect(url) as next_one:
+        process.hears()
+        process.process.kill()
+        process.process.wait(10)
+        killed = time.monotonic()
+        with next_one.lock(NAME).hold(timeout=5):
+            assert time.monotonic() - killed < 1.3
+
+
+def test_a_lease_is_released_at_exit_though_the_service_was_let_go(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with worker("hold-without-the-service", url) as process, trinco.connect(url) as onlooker:
+        assert process.hears() == "holding"
+        process.process.wait(10)
+        assert not onlooker.inspect(NAME).held
