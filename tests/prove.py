@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests import prove_leases
+from tests import prove_leases, prove_locks
 from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.check.standard import model_of
@@ -147,7 +147,7 @@ def proofs() -> dict[str, Callable[[], Figures]]:
 
 def main() -> None:
     EVIDENCE.mkdir(parents=True, exist_ok=True)
-    rooms = {"foundation": proofs, "leases": prove_leases.proofs}
+    rooms = {"foundation": proofs, "leases": prove_leases.proofs, "locks": prove_locks.proofs}
     for room in sys.argv[1:] or rooms:
         prove(room, rooms[room]())
 

@@ -8,6 +8,7 @@ from typing import Any
 from trinco.check.leases import SMALL, lease_model
 from trinco.check.run import check
 from trinco.check.search import Verdict
+from trinco.core.claims import Network
 from trinco.lab import lease_latency
 from trinco.lab.lease_runs import coarse_clocks, rising_tokens, waiting
 from trinco.leases.bases.catalogue import BASES
@@ -24,6 +25,7 @@ from trinco.sim.workload import saturated
 Figures = dict[str, Any]
 ONE = replace(SMALL, stores=("one-access",), f=0)
 PRIORITY = replace(SMALL, policy=Policy.PRIORITY)
+FIRST = replace(SMALL, widen=1.0)
 
 
 def exhaustive(command: str, system: QuorumLease, said: str = "", **options: Any) -> Figures:
@@ -154,6 +156,28 @@ def proofs() -> dict[str, Callable[[], Figures]]:
             byzantine={5: "grant-all"},
             drift=1,
             drifting=1,
+        ),
+        "quorum first": lambda: exhaustive("--quorum-first --max-states 30000000", FIRST),
+        "quorum first, the liar among them": lambda: exhaustive(
+            "--quorum-first --no-time --byzantine 2:any", FIRST, byzantine={2: "any"}, time=False
+        ),
+        "quorum first, token": lambda: exhaustive(
+            "--quorum-first --no-time --token --byzantine 2:grant-all --network fifo --fires 1",
+            replace(FIRST, fenced=True),
+            "safe; tokens rise",
+            byzantine={2: "grant-all"},
+            time=False,
+            network=Network.FIFO,
+            fires=1,
+        ),
+        "quorum first, priority, silent": lambda: exhaustive(
+            "--quorum-first --no-time --policy priority --byzantine 2:silent --network fifo --fires 1",
+            replace(FIRST, policy=Policy.PRIORITY),
+            "safe; from every state everybody can be served",
+            byzantine={2: "silent"},
+            time=False,
+            network=Network.FIFO,
+            fires=1,
         ),
         "two liars of four": lambda: broken(
             "--no-time --byzantine grant-all --byzantine grant-all --beyond-claims",

@@ -356,25 +356,6 @@ def test_the_release_of_a_lost_lease_leaves_its_successor_alone(connecting: Conn
     run(backend, main)
 
 
-@on_both
-@in_memory
-def test_a_block_that_is_left_in_another_task_still_gives_the_lock_back(connecting: Connect, backend: str) -> None:
-    """That is an error of its user (async generators do it), and no reason to renew the lease for ever."""
-
-    async def main() -> None:
-        async with clients(connecting) as (ours, theirs):
-            name = fresh_name()
-            hold = ours.lock(name).hold()
-            with pytest.raises((RuntimeError, ExceptionGroup)):  # noqa: PT012 (the error is what happens first)
-                async with anyio.create_task_group() as group:
-                    group.start_soon(hold.__aenter__)
-                    await eventually(partial(is_held, theirs, name), "it is held")
-                    await hold.__aexit__(None, None, None)
-            await eventually(partial(is_free, theirs, name), "it was given back")
-
-    run(backend, main)
-
-
 # on_lost
 
 

@@ -163,6 +163,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         "drift": options.drift or 0,
         "drifting": options.drifting,
         "crashes": options.crashes,
+        "fires": 3 if options.fires is None else options.fires,
         "network": Network[options.network.upper()] if options.network else Network.UNORDERED,
         "symmetry": options.symmetry is not False,
         "reductions": not options.no_reductions,
