@@ -98,26 +98,29 @@ def judged(stays: Sequence[Sequence[Stay]], seconds: float, end: int, counted: i
 # The crowd's side
 
 
-class CountingClaimant(Claimant):
-    """Remembers what made it ask last."""
+polls: dict[int, tuple[bool, int]] = {}
+"""By claimant: whether a poll made it ask last, and how often one did since it began."""
 
-    __slots__ = ("is_by_poll", "polls")
 
-    def starts(self) -> None:
-        self.is_by_poll = False
-        self.polls = 0
-        Claimant.starts(self)
+def count_polls() -> None:
+    """Watch what makes claimants ask, of whichever kind they are."""
+    prepare, on_timer, hinted = Claimant.prepare, Claimant.on_timer, Claimant.hinted
 
-    def on_timer(self, ctx: Any, name: str) -> None:
+    def begins(self: Claimant, terms: Any, info: str) -> None:
+        polls[id(self)] = False, 0
+        prepare(self, terms, info)
+
+    def polled(self: Claimant, ctx: Any, name: str) -> None:
         if name == POLL and self.stage is Stage.ASKING:
-            self.is_by_poll = True
-            self.polls += 1
-        Claimant.on_timer(self, ctx, name)
+            polls[id(self)] = True, polls[id(self)][1] + 1
+        on_timer(self, ctx, name)
 
-    def hinted(self, ctx: Any, position: int) -> None:
+    def woken(self: Claimant, ctx: Any, position: int) -> None:
         if not self.bases[position].chain:
-            self.is_by_poll = False
-        Claimant.hinted(self, ctx, position)
+            polls[id(self)] = False, polls[id(self)][1]
+        hinted(self, ctx, position)
+
+    Claimant.prepare, Claimant.on_timer, Claimant.hinted = begins, polled, woken  # type: ignore[method-assign]
 
 
 class Shared:
@@ -133,13 +136,12 @@ def contend(lock: "trinco.Lock", shared: Shared, end: int) -> list[Stay]:
     while time.monotonic_ns() < end:
         with lock.hold(timeout=PATIENCE_S) as lease:
             entered = time.monotonic_ns()
+            by_poll, how_often = polls[id(lease.claimant)]
             value = numbers[0]
             time.sleep(HOLD_S)
             numbers[0] = value + 1
             left = time.monotonic_ns()
-        claimant = lease.claimant
-        assert isinstance(claimant, CountingClaimant)
-        stays.append((lease.token or 0, entered, left, claimant.is_by_poll, claimant.polls))
+        stays.append((lease.token or 0, entered, left, by_poll, how_often))
     return stays
 
 
@@ -215,7 +217,7 @@ def _all_of(descriptor: int) -> str:
 
 def crowd() -> None:
     end_with_parent()
-    vars(trinco.locks.hub)["Claimant"] = CountingClaimant
+    count_polls()
     order = json.loads(sys.argv[1])
     subject = told(order["subject"])
     run: Callable[[Subject, int, float], Crowd] = threads if subject.store == "memory" else processes

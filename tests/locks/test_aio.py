@@ -476,11 +476,11 @@ class Watch:
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     watch = Watch()
-    starts, hinted, on_timer = Claimant.starts, Claimant.hinted, Claimant.on_timer
+    prepare, hinted, on_timer = Claimant.prepare, Claimant.hinted, Claimant.on_timer
 
-    def watched_start(self: Claimant) -> None:
+    def watched_start(self: Claimant, terms: Any, info: str) -> None:
         watch.woken[id(self)] = "start"
-        starts(self)
+        prepare(self, terms, info)
 
     def watched_hint(self: Claimant, ctx: Any, position: int) -> None:
         watch.woken[id(self)] = "hint"
@@ -492,7 +492,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             watch.woken[id(self)] = "poll"
         on_timer(self, ctx, name)
 
-    monkeypatch.setattr(Claimant, "starts", watched_start)
+    monkeypatch.setattr(Claimant, "prepare", watched_start)
     monkeypatch.setattr(Claimant, "hinted", watched_hint)
     monkeypatch.setattr(Claimant, "on_timer", watched_timer)
     return watch

@@ -47,14 +47,14 @@ class Books:
     # First contact
 
     def lacks_links(self) -> bool:
-        """Whether it takes a while until anything can be asked; starts what can be started."""
+        """Whether a store is not connected; then it is being connected to."""
         if self.is_closed:
             raise StoreUnavailable(CLOSED)
         self.hub.look_around()
         if None not in self.hub.links:
             return False
         self.hub.connect_missing()
-        return not self.has_first_contact()
+        return True
 
     def has_first_contact(self) -> bool:
         """Whether enough stores are connected, or it is clear that they will not be."""
@@ -92,10 +92,11 @@ class Books:
     def winner(self, claimants: list[Claimant]) -> Claimant | None:
         """The first that was granted; all others give back whatever they may have got."""
         winner = next((claimant for claimant in claimants if claimant.is_holding), None)
-        for claimant in claimants:
-            if claimant is not winner:
-                _dismiss(claimant)
-        self.hub.pump()
+        losers = [claimant for claimant in claimants if claimant is not winner]
+        for claimant in losers:
+            _dismiss(claimant)
+        if losers:
+            self.hub.pump()
         return winner
 
     def withdraw(self, claimants: list[Claimant]) -> None:

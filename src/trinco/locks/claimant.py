@@ -155,7 +155,8 @@ class Claimant(LeaseClient):
     def fire(self, now: float) -> None:
         """Let the timers that are due go off."""
         for name in [name for name, due in self.timers.items() if due <= now]:
-            del self.timers[name]
+            if self.timers.pop(name, None) is None:
+                continue  # one that went off before has cancelled it
             if name == WIDEN:
                 self._blame_the_silent()
             self.on_timer(self.world, name)

@@ -68,12 +68,13 @@ class Desk(Books):
 
     def _contact(self, deadline: float) -> None:
         if self.lacks_links():
-            self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
-        self.require_links()
+            if not self.has_first_contact():
+                self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
+            self.require_links()
 
     def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float) -> "Lease | None":
         """One after the other, from anywhere: with a free slot nobody has to ask for all of them."""
-        first = int(self.hub.chance() * len(resources))
+        first = int(self.hub.chance() * len(resources)) if len(resources) > 1 else 0
         for each in range(len(resources)):
             slot = (first + each) % len(resources)
             lease = self._compete(name, resources[slot : slot + 1], slot, options, deadline, once=True)

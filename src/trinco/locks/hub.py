@@ -21,6 +21,7 @@ from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
+from trinco.locks.sole import SoleClaimant
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import Failed, Hint, StaysOut, Store
 
@@ -71,6 +72,7 @@ class Hub(Links):
         self.wall_clock = wall_microseconds
         self.t_max = min(store.t_max for store in stores)
         self.algorithms = tuple(find(store.kind)(Limits(self.t_max)) for store in stores)
+        self._kind = SoleClaimant if [store.kind for store in stores] == ["one-access"] else Claimant
         self.preferred = list(range(len(stores)))
         self._usual = list(self.preferred)
         self._forgiven_at = 0.0
@@ -93,7 +95,7 @@ class Hub(Links):
                 del self._pool[resource]
         else:
             self._handles += 1
-            claimant = Claimant(self, owner_name(self.client, self.address, self._handles), resource, terms)
+            claimant = self._kind(self, owner_name(self.client, self.address, self._handles), resource, terms)
         claimant.prepare(terms, info)
         self.active[claimant.owner] = claimant
         return claimant
@@ -116,8 +118,9 @@ class Hub(Links):
 
     # Sending and receiving
 
-    def send(self, caller: "Caller", base: int, access: "Access", tag: "Any") -> None:
-        """Put an access on its way. Its reply comes with its tag, from ``pump`` and never within this call."""
+    def send(self, caller: "Caller", base: int, access: "Access", tag: "Any") -> bool:
+        """Put an access on its way. Its reply comes with its tag, from ``pump`` and never within this call. Whether it
+        is still to come."""
         link = self.links[base]
         reply: Any = None
         if link is None:
@@ -131,8 +134,9 @@ class Hub(Links):
             else:
                 if reply is None:
                     self._outstanding[base].append((caller, tag))
-                    return
+                    return True
         self._inbox.append((caller, base, tag, reply))
+        return False
 
     def receive(self, base: int) -> None:
         """Take in what has arrived at a link."""

@@ -72,13 +72,14 @@ class AsyncDesk(Books):
 
     async def _contact(self, deadline: float) -> None:
         if self.lacks_links():
-            await self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
-        self.require_links()
+            if not self.has_first_contact():
+                await self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
+            self.require_links()
 
     async def _try_each(
         self, name: str, resources: tuple[str, ...], options: Options, deadline: float
     ) -> AsyncLease | None:
-        first = int(self.hub.chance() * len(resources))
+        first = int(self.hub.chance() * len(resources)) if len(resources) > 1 else 0
         for each in range(len(resources)):
             slot = (first + each) % len(resources)
             lease = await self._compete(name, resources[slot : slot + 1], slot, options, deadline, once=True)

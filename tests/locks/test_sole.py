@@ -1,0 +1,140 @@
+"""One store: what is put off comes to the same as what the lease client does at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trinco.core.errors import StoreUnavailable
+from trinco.leases.accesses import Apply, Done
+from trinco.leases.operation import Answer, Grade, Operation
+from trinco.leases.terms import Policy, Terms
+from trinco.locks.claimant import Claimant
+from trinco.locks.entries import PlainEntries
+from trinco.locks.hub import Hub
+from trinco.locks.sole import SoleClaimant
+from trinco.stores.store import Failed, Link, Store
+
+TTL = 10.0
+ANSWERS = {
+    "granted": Answer(Grade.COMMITTED, 7, TTL),
+    "granted, no token": Answer(Grade.COMMITTED, None, TTL),
+    "coarse": Answer(Grade.COMMITTED, 7, TTL, granularity=1.0),
+    "tentative": Answer(Grade.TENTATIVE, None, TTL),
+    "refused": Answer(Grade.REFUSED, None, 3.0),
+    "refused, others wait": Answer(Grade.REFUSED, None, 0.0, True, None, b"4 0 1 x"),
+    "done": Answer(Grade.DONE),
+    "gone": Answer(Grade.GONE),
+    "nonsense": Answer(Grade.COMMITTED, -5, TTL),
+    "another reply": Done(),
+    "failed": Failed("out of order"),
+}
+
+
+class Scripted(Link):
+    """Answers what the script says, at once or later; ``lost`` breaks the link."""
+
+    def __init__(self, script: list[str], later: bool) -> None:
+        self.script = script
+        self.later = later
+        self.heard: list[Operation] = []
+        self.waiting: list[Any] = []
+
+    def send(self, resource: str, access: Any) -> Any:
+        assert isinstance(access, Apply)
+        self.heard.append(access.operation)
+        word = self.script.pop(0) if self.script else "granted"
+        if word == "lost":
+            raise StoreUnavailable("gone")
+        if self.later:
+            self.waiting.append(ANSWERS[word])
+            return None
+        return ANSWERS[word]
+
+    def receive(self) -> list[Any]:
+        arrived, self.waiting = self.waiting, []
+        return arrived
+
+
+class ScriptedStore(Store):
+    def __init__(self, link: Scripted) -> None:
+        super().__init__("script:", "one-access", "here", local=True, t_max=60.0)
+        self.link = link
+
+    def connect(self, address: str, timeout: float = 5.0) -> Link:
+        return self.link
+
+
+class World:
+    """A claimant of one kind, on a store that follows a script, on a clock that a script moves."""
+
+    def __init__(self, kind: Callable[..., Claimant], script: list[str], later: bool, policy: Policy) -> None:
+        self.now = 1000.0
+        self.link = Scripted(list(script), later)
+        store = ScriptedStore(self.link)
+        self.hub = Hub(
+            (store,), PlainEntries(), client="me", address="a" * 20, chance=lambda: 0.5, clock=lambda: self.now
+        )
+        self.hub.wall_clock = lambda: 5
+        self.hub.connect_missing()
+        self.claimant = kind(self.hub, "me/" + "a" * 32, "lock", Terms(ttl=TTL, policy=policy))
+        self.claimant.prepare(self.claimant.terms, "")
+        self.hub.active[self.claimant.owner] = self.claimant
+
+    def does(self, step: str) -> None:
+        claimant = self.claimant
+        if step == "start" and not claimant.is_busy and claimant.stage.value == "idle":
+            claimant.prepare(claimant.terms, "")
+            self.hub.active[claimant.owner] = claimant
+            claimant.starts()
+        elif step == "leave" and not claimant.leaving and claimant.refusal is None and claimant.attempt:
+            claimant.leaves()
+        elif step == "renew" and claimant.is_holding:
+            claimant.renew(claimant.world)
+        elif step == "hear":
+            self.hub.receive(0)
+        elif step == "time":
+            self.now += 3.0
+        self.hub.pump()
+
+    def looks(self) -> tuple[Any, ...]:
+        claimant = self.claimant
+        return (
+            claimant.stage,
+            claimant.attempt,
+            claimant.granted,
+            claimant.grants,
+            claimant.refusal,
+            claimant.until,
+            claimant.ticket,
+            claimant.token,
+            claimant.unanswered(),
+            claimant.is_busy,
+            self.link.heard,
+        )
+
+
+STEPS = st.lists(st.sampled_from(["start", "leave", "renew", "hear", "time", "hear"]), max_size=12)
+
+
+@pytest.mark.parametrize("policy", [Policy.ONCE, Policy.PRIORITY])
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+@given(script=st.lists(st.sampled_from([*ANSWERS, "granted", "done", "lost"]), max_size=8), steps=STEPS)
+def test_what_is_put_off_comes_to_the_same(later: bool, policy: Policy, script: list[str], steps: list[str]) -> None:
+    plain, quick = (World(kind, script, later, policy) for kind in (Claimant, SoleClaimant))
+    for step in ["start", *steps]:
+        plain.does(step)
+        quick.does(step)
+        assert quick.looks() == plain.looks(), step
+
+
+def test_a_plain_lock_is_two_accesses_and_writes_nothing_down() -> None:
+    world = World(SoleClaimant, ["granted", "done"], False, Policy.ONCE)
+    world.does("start")
+    assert world.claimant.granted == 7
+    before = world.claimant.bases
+    world.does("leave")
+    assert world.claimant.bases is before
+    assert [type(each).__name__ for each in world.link.heard] == ["Request", "Release"]
