@@ -156,7 +156,7 @@ def test_four_stores_do_not_bear_two_liars_and_seven_do() -> None:
 
 
 def test_no_seven_stores_bear_three_liars() -> None:
-    assert len(list(seeds_that_overlap(7, 2, liars=3, seeds=60))) > 5
+    assert len(list(seeds_that_overlap(7, 2, liars=3, seeds=60))) >= 3
 
 
 def test_the_exhibits_are_in_the_order_of_their_numbers() -> None:

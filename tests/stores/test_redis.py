@@ -16,7 +16,7 @@ from trinco.leases.accesses import Begin
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
 from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
-from trinco.stores.redis import RedisStore
+from trinco.stores.redis import MOST_AWAITED, RedisStore
 from trinco.stores.redis_words import MICRO
 from trinco.stores.store import Failed
 
@@ -317,14 +317,14 @@ def test_a_server_that_pauses_answers_everything_in_order_afterwards(redis_serve
     assert [round(caller.reply().remaining) for _ in range(30)] == list(range(10, 40))
 
 
-def test_a_server_that_hangs_is_given_up_after_64_accesses(redis_servers: Servers, name: str) -> None:
+def test_a_server_that_hangs_is_given_up_after_many_accesses(redis_servers: Servers, name: str) -> None:
     server = redis_servers()
     caller = Caller(server.url)
     assert caller.ask(name, Request(mine(), 30)).grade is Grade.COMMITTED
     server.pause()
-    for _ in range(64):
+    for _ in range(MOST_AWAITED):
         caller.send(name, Extend(mine(), 30, 1))
-    with pytest.raises(StoreUnavailable, match="64 accesses are without an answer"):
+    with pytest.raises(StoreUnavailable, match=f"{MOST_AWAITED} accesses are without an answer"):
         caller.send(name, Extend(mine(), 30, 1))
     server.resume()
 

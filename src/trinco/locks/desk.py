@@ -160,7 +160,11 @@ class Desk(Books):
         self.waiting.reset()
 
     def shut(self) -> None:
-        self.close()
+        """At the end of the process. An interrupt may have come just when somebody took the mutex: then nobody has it
+        any more, and what is held runs out by itself."""
+        if self.waiting.mutex.acquire(timeout=FAREWELL):
+            self.waiting.mutex.release()
+            self.close()
 
     def close(self) -> None:
         """Give everything back, and hang up."""
