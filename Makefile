@@ -40,6 +40,7 @@ lint: setup
 bench: setup
 	@$(BIN)/python bench/simulator.py
 	@$(BIN)/python bench/checker.py
+	@$(BIN)/python bench/locks.py
 
 docs: setup
 	@$(BIN)/python docs/generate.py

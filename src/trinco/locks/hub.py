@@ -160,6 +160,14 @@ class Hub(Links):
             if waiter is not None:
                 self._inbox.append((waiter, base, HINT, None))  # a refusal that came with it may be older
 
+    def has_news(self) -> bool:
+        """Look for replies without asking the system which link has any: a server on this host may have answered
+        before we had time to sleep, and then two calls are saved."""
+        for base, outstanding in enumerate(self._outstanding):
+            if outstanding:
+                self.receive(base)
+        return bool(self._inbox)
+
     def _forgotten(self, owner: str) -> Claimant | None:
         """Somebody who no longer waits, and whom a store still has in its queue."""
         return next((each for pooled in self._pool.values() for each in pooled if each.owner == owner), None)

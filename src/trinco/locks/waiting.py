@@ -66,6 +66,10 @@ class Waiting:
         those whose news matter."""
         hub = self.hub
         try:
+            hub.pump()
+            if done():
+                return True
+            hub.has_news()
             while True:
                 hub.pump()
                 if done():
