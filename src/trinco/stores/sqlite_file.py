@@ -152,7 +152,9 @@ class Database:
                 f"trusted: use a local disk, or a store on a server (redis://, postgresql://)"
             )
         try:
-            return sqlite3.connect(self._path, 0, isolation_level=None, check_same_thread=False, cached_statements=64)
+            return sqlite3.connect(
+                self._path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
+            )
         except sqlite3.Error as error:
             raise in_words(self.url, error) from None
 
