@@ -10,8 +10,8 @@ _running: set[Any] = set()
 
 
 def start_in_background(work: Callable[[], Awaitable[None]]) -> None:
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
+    if is_trio():
+        trio: Any = sys.modules["trio"]
         trio.lowlevel.spawn_system_task(work)
         return
 
@@ -21,3 +21,8 @@ def start_in_background(work: Callable[[], Awaitable[None]]) -> None:
     task = asyncio.get_running_loop().create_task(run())
     _running.add(task)
     task.add_done_callback(_running.discard)
+
+
+def is_trio() -> bool:
+    trio = sys.modules.get("trio")
+    return trio is not None and bool(trio.lowlevel.in_trio_run())

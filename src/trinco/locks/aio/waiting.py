@@ -2,13 +2,17 @@
 waits for the stores, the others wait for whoever takes something in for them.
 
 The poller is a descriptor of its own, readable when any link is, so one wait covers all stores. No task is started for
-that, and a task that is cancelled leaves its place to another.
+that, and a task that is cancelled leaves its place to another. On asyncio the loop is told once to watch the poller,
+and not anew for every wait: that was most of what an acquisition cost.
 """
+
+import asyncio
 
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from trinco.core.errors import StoreUnavailable
+from trinco.locks.aio.background import is_trio
 from trinco.locks.hub import NEVER, Hub
 from trinco.locks.waiting import CLOSED, LONGEST_SLEEP
 
@@ -20,10 +24,14 @@ if TYPE_CHECKING:
 
 
 class AsyncWaiting:
-    __slots__ = ("_at_poller", "_sleepers", "hub")
+    __slots__ = ("_at_poller", "_loop", "_seen", "_sleepers", "hub")
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Which loop watches the poller."""
+        self._seen: asyncio.Future[None] | None = None
+        """What to resolve when it sees something."""
         self._at_poller = False
         self._sleepers: list[anyio.Event] = []
 
@@ -35,6 +43,7 @@ class AsyncWaiting:
         while self._at_poller:
             self.hub.ring()
             await cancel_shielded_checkpoint()
+        self._stop_watching()
 
     async def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         """Sleep until something is done, or it is too late: then False."""
@@ -63,12 +72,39 @@ class AsyncWaiting:
         hub.start_polling()
         self._at_poller = True
         try:
-            with anyio.move_on_after(max(nap, 0)):
-                await anyio.wait_readable(hub.poller.fileno())
+            if is_trio():
+                with anyio.move_on_after(max(nap, 0)):
+                    await anyio.wait_readable(hub.poller.fileno())
+            else:
+                await self._watch(max(nap, 0))
         finally:
             self._at_poller = False
         if hub.poller is not None:  # the service may have been closed meanwhile
             hub.ready(hub.poller.poll(0))
+
+    async def _watch(self, nap: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            loop.add_reader(self.hub.poller.fileno(), self._readable)
+            self._loop = loop
+        self._seen = seen = loop.create_future()
+        alarm = loop.call_later(nap, _resolve, seen)
+        try:
+            await seen
+        finally:
+            alarm.cancel()
+            self._seen = None
+
+    def _readable(self) -> None:
+        if self._seen is None:
+            self._stop_watching()  # nobody wants to know: the loop would tell us for ever
+        else:
+            _resolve(self._seen)
+
+    def _stop_watching(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None and not loop.is_closed() and self.hub.poller is not None:
+            loop.remove_reader(self.hub.poller.fileno())
 
     async def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         event = anyio.Event()
@@ -85,3 +121,8 @@ class AsyncWaiting:
             for sleeper in sleepers:
                 if sleeper.waker is wake:  # it may serve somebody else by now
                     sleeper.waker = None
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
