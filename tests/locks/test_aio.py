@@ -653,3 +653,22 @@ def test_a_service_goes_on_in_the_next_event_loop(connecting: Connect, first: st
     run(first, first_loop)
     run(second, second_loop)
     service.close()
+
+
+def test_two_event_loops_at_once_are_told_to_connect_twice() -> None:
+    service = connect("memory:")
+    refusals: list[str] = []
+
+    async def second() -> None:
+        try:
+            await service.aio.lock("door").try_acquire()
+        except UsageError as error:
+            refusals.append(str(error))
+
+    async def first() -> None:
+        async with service.aio.lock("door").hold():
+            await anyio.to_thread.run_sync(anyio.run, second)
+        await service.aio.close()
+
+    anyio.run(first)
+    assert refusals == ["this async lock service is in use by another event loop: connect once for each of them"]

@@ -2,13 +2,14 @@
 
 import inspect
 import logging
+from _thread import get_ident
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.aio.background import start_in_background
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.aio.waiting import AsyncWaiting
@@ -39,6 +40,8 @@ class AsyncDesk(Books):
     def __init__(self, hub: Hub, f: int) -> None:
         super().__init__(hub, f)
         self.waiting = AsyncWaiting(hub)
+        self._thread = 0
+        """Whose event loop uses it."""
         self._nudge: anyio.Event | None = None
         self._wakes_at = 0.0
 
@@ -70,7 +73,15 @@ class AsyncDesk(Books):
             lease = await self._compete(name, resources, 0, options, deadline, once=False)
         return lease
 
+    def _require_own_loop(self) -> None:
+        """One loop at a time: what one of them waits for, the other would take in."""
+        me = get_ident()
+        if self._thread != me and self.hub.active:
+            raise UsageError("this async lock service is in use by another event loop: connect once for each of them")
+        self._thread = me
+
     async def _contact(self, deadline: float) -> None:
+        self._require_own_loop()
         if self.lacks_links():
             if not self.has_first_contact():
                 await self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
