@@ -100,7 +100,7 @@ class SealedEntries:
         self._opened: dict[tuple[str, bytes], Reading] = {}
 
     def write(self, claimant: "Claimant") -> bytes:
-        from trinco.leases.entry import Entry, seal
+        from trinco.leases.entry import Entry, seal, sign
 
         nonces = self.entropy(16 * len(self.bases))
         bases = tuple((base, nonces[16 * each : 16 * each + 16]) for each, base in enumerate(self.bases))
@@ -115,6 +115,8 @@ class SealedEntries:
             ticket=claimant.ticket,
             info=f"{claimant.hub.wall_clock()} {claimant.info}",
         )
+        if claimant.attempt > 1:
+            return sign(entry, self.keyring.signing_key())
         return seal(entry, self.keyring.signing_key())
 
     def token_in(self, resource: str, evidence: "Any") -> int:
