@@ -159,6 +159,7 @@ def test_a_loss_is_told_once_though_many_find_it() -> None:
             thread.join(LIMIT)
         assert lease.lost.wait(LIMIT)
         eventually(lambda: not service.desk.leases)
+        eventually(lambda: bool(told))
     assert told == [lease]
 
 

@@ -29,10 +29,10 @@ class Lease:
     __slots__ = (
         "_event",
         "_service",
+        "_untold",
         "claimant",
         "ends",
         "grants",
-        "is_told",
         "metadata",
         "name",
         "options",
@@ -61,8 +61,8 @@ class Lease:
         self.reason: str | None = None
         """Why it was lost, if it was."""
         self.released = False
-        self.is_told = False
-        """Whether whoever holds it has been told of its loss."""
+        self._untold = [True]
+        """Emptied by whoever tells of its loss."""
         self.grants = claimant.grants
         """How often it had been granted when the last renewal began."""
         now = claimant.hub.clock()
@@ -123,13 +123,19 @@ class Lease:
 
     def tell(self) -> None:
         """Make a loss loud, once. Nothing is locked meanwhile: the callback may do as it likes."""
-        if self.is_told:
+        if not self.is_news():
             return
-        self.is_told = True
         if self._event is not None:
             self._event.set()
         if self.options.on_lost is not None:
             self._call_back(self.options.on_lost)
+
+    def is_news(self) -> bool:
+        """True for the first who asks, and for nobody else, whichever threads ask at once."""
+        try:
+            return self._untold.pop()
+        except IndexError:
+            return False
 
     def _call_back(self, on_lost: "Callable[[Lease], object]") -> None:
         """What it raises is its own affair: it must not hide why the lease was lost, nor the body's own error."""

@@ -38,9 +38,8 @@ class AsyncLease(Lease):
         await self._service.release(self)
 
     def tell(self) -> None:
-        if self.is_told:
+        if not self.is_news():
             return
-        self.is_told = True
         if self._alarm is not None:
             self._alarm.set()
         if self.scope is not None:
