@@ -15,7 +15,8 @@ from tests.stores.servers import RedisServer
 from trinco.core.errors import ConfigError, StoreUnavailable, UsageError
 from trinco.leases.accesses import Read
 from trinco.leases.operation import NEXT, Answer, Extend, Grade, Release, Request
-from trinco.stores.redis import Place, RedisStore, parse, recovery
+from trinco.stores.redis import Place, RedisStore, parse
+from trinco.stores.redis_epoch import recovery
 from trinco.stores.resp import UNSENT_LIMIT, Wire
 from trinco.stores.store import Failed, StaysOut
 
@@ -94,7 +95,7 @@ def test_an_option_that_the_vendor_does_not_know_is_named() -> None:
 )
 def test_how_long_a_server_stays_out(epoch: bytes | None, fresh: bool, uptime: int, stays_out: float) -> None:
     """Its uptime may be a second shorter than it says."""
-    out = recovery(Place("", "", "", 60, fresh), epoch, b"this", uptime, now=1000.0)
+    out = recovery(60, fresh, epoch, b"this", uptime, now=1000.0)
     assert (0 if out is None else out.until - 1000) == stays_out
 
 

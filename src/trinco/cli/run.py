@@ -7,6 +7,7 @@ from trinco.cli import exits
 from trinco.cli.child import ENDING, Interrupted, Signals
 from trinco.cli.holding import IGNORE, KILL, TERM, Holding, say
 from trinco.cli.parser import Parser, usage, whole
+from trinco.cli.services import add_service
 from trinco.core.duration import in_words, seconds
 from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.hub import NEVER, Hub
@@ -110,8 +111,7 @@ def add_options(parser: Parser) -> None:
     duration = usage(seconds)
     add = parser.add_argument
     add("name", metavar="NAME", help="the lock's name")
-    add("-u", "--url", metavar="URL|@SERVICE", help="the store, or a service of trinco.toml (what trinco.toml says)")
-    add("-c", "--config", metavar="FILE", help="a configuration other than trinco.toml")
+    add_service(parser)
     patience = parser.add_mutually_exclusive_group()
     patience.add_argument("-n", "--nonblock", action="store_true", help="do not wait: exit 75 if somebody holds it")
     patience.add_argument("-w", "--wait", type=duration, metavar="DURATION", help="wait at most so long (for ever)")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trinco.locks.entries import PlainEntries, SealedEntries
     from trinco.stores.store import Link
 
-    class Caller(Protocol):
+    class Sender(Protocol):
         """Whoever sends accesses: a claimant, or somebody who only looks."""
 
         resource: str
@@ -77,7 +77,7 @@ class Hub(Links):
         self._usual = list(self.preferred)
         self._forgiven_at = 0.0
         self.active: dict[str, Claimant] = {}
-        self._outstanding: list[deque[tuple[Caller, Any]]] = [deque() for _ in stores]
+        self._outstanding: list[deque[tuple[Sender, Any]]] = [deque() for _ in stores]
         self._inbox: deque[tuple[Any, int, Any, Any]] = deque()
         self._pool: dict[str, list[Claimant]] = {}
         self._pooled = 0
@@ -118,24 +118,24 @@ class Hub(Links):
 
     # Sending and receiving
 
-    def send(self, caller: "Caller", base: int, access: "Access", tag: "Any") -> bool:
+    def send(self, sender: "Sender", base: int, access: "Access", tag: "Any") -> bool:
         """Put an access on its way. Its reply comes with its tag, from ``pump`` and never within this call. Whether it
         is still to come."""
         link = self.links[base]
         reply: Any = None
         if link is None:
-            caller.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
+            sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
         else:
             try:
-                reply = link.send(caller.resource, access)
+                reply = link.send(sender.resource, access)
             except StoreUnavailable as error:
                 self.lose(base, str(error))
-                caller.failures[base] = str(error)
+                sender.failures[base] = str(error)
             else:
                 if reply is None:
-                    self._outstanding[base].append((caller, tag))
+                    self._outstanding[base].append((sender, tag))
                     return True
-        self._inbox.append((caller, base, tag, reply))
+        self._inbox.append((sender, base, tag, reply))
         return False
 
     def receive(self, base: int) -> None:
@@ -154,8 +154,8 @@ class Hub(Links):
             if isinstance(each, Hint):
                 hints.append(self.active.get(each.owner) or self._forgotten(each.owner))
             elif outstanding:
-                caller, tag = outstanding.popleft()
-                self._inbox.append((caller, base, tag, each))
+                sender, tag = outstanding.popleft()
+                self._inbox.append((sender, base, tag, each))
         for waiter in hints:
             if waiter is not None:
                 self._inbox.append((waiter, base, HINT, None))  # a refusal that came with it may be older
@@ -177,11 +177,11 @@ class Hub(Links):
         inbox = self._inbox
         while True:
             while inbox:
-                caller, base, tag, reply = inbox.popleft()
+                sender, base, tag, reply = inbox.popleft()
                 if tag is HINT:
-                    caller.was_hinted(base)
+                    sender.was_hinted(base)
                 else:
-                    caller.replied(base, tag, self._judged(caller, base, reply))
+                    sender.replied(base, tag, self._judged(sender, base, reply))
             if self._newcomers:
                 self._welcome()
             now = self.clock()
@@ -196,16 +196,16 @@ class Hub(Links):
                 claimant.fire(now)
             self.connect_missing()
 
-    def _judged(self, caller: "Caller", base: int, reply: "Any") -> "Any":
+    def _judged(self, sender: "Sender", base: int, reply: "Any") -> "Any":
         """The reply, or None where the store could not do it."""
         if isinstance(reply, Failed):
-            caller.failures[base] = self.troubles[base] = reply.reason
+            sender.failures[base] = self.troubles[base] = reply.reason
             if isinstance(reply, StaysOut):
-                caller.reached.add(base)  # it works, and it will do again
+                sender.reached.add(base)  # it works, and it will do again
             return None
         if isinstance(reply, Reply | Answer):
-            caller.reached.add(base)
-            caller.failures.pop(base, None)
+            sender.reached.add(base)
+            sender.failures.pop(base, None)
             self.troubles[base] = None
             return reply
         return None
@@ -240,9 +240,9 @@ class Hub(Links):
         """A link is dead, and so is what was under way on it."""
         self.hang_up(base, reason)
         outstanding, self._outstanding[base] = self._outstanding[base], deque()
-        for caller, tag in outstanding:
-            caller.failures[base] = reason
-            caller.lost_touch(base, tag)
+        for sender, tag in outstanding:
+            sender.failures[base] = reason
+            sender.lost_touch(base, tag)
 
     def expect_hints(self, claimant: Claimant) -> None:
         for base, link in enumerate(self.links):

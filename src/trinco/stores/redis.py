@@ -5,31 +5,19 @@ by whose own clock it goes. Where ``apply`` names somebody to wake, the script p
 channel; the waiter asks again and claims by itself. One connection carries accesses, answers and hints.
 
 The vendor's client makes the connection (DNS, TLS, unix sockets). From then on it is ours, so that no server can make
-us wait or fill our memory: see ``resp``.
-
-**A server that forgets.** Redis may lose its last seconds, or everything, in a crash. What tells is its run id, which
-the first client leaves under ``trinco:epoch``:
-
-    the same run id              it has forgotten nothing: it grants
-    another                      it was restarted, or it is a replica that was promoted, and when that was nobody knows:
-                                 it stays out for t_max from now, when every lease that it may have forgotten is over
-    none and a short uptime      it may have lost the key as well: it stays out until it has been up for t_max
-    none and a longer uptime     it is new to us: it is given the key, and grants
-
-Beside the run id stands the t_max for which it has stayed out; who has a longer one waits for the rest of it. A restart
-drops the connection, so it is enough to look once per connection.
+us wait or fill our memory: see ``resp``. A server that may have forgotten stays out: see ``redis_epoch``.
 """
 
 import time
 from collections import deque
 from contextlib import suppress
-from math import ceil
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from trinco.core.errors import ConfigError, StoreUnavailable
 from trinco.core.value import Value
 from trinco.leases.accesses import Access, Apply, Read
 from trinco.leases.terms import T_MAX
+from trinco.stores.redis_epoch import EPOCH, NEVER_HELD, Recovery, read_epoch, recovery, write_epoch
 from trinco.stores.redis_words import SCRIPT, SCRIPT_NAME, answer, arguments, complaint, item, micros
 from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire
 from trinco.stores.store import Failed, Hint, Link, StaysOut, Store
@@ -45,16 +33,11 @@ if TYPE_CHECKING:
 
     Decode: TypeAlias = Callable[[Any], tuple[Replied, int] | None]
 
-EPOCH = "trinco:epoch"
-NEVER_HELD = 1e9
-"""Seconds: a server that has never held a lock need not stay out for anybody."""
 DEFAULT_PORT = 6379
 MOST_AWAITED = 4096
 ITEM_LIMIT = 8 * REPLY_LIMIT
 """Of the reply to a read: 1024 waiters with entries of 4 KiB each."""
 NAMES_TIMEOUT_S = 30.0
-UPTIME_ERROR_S = 1
-"""The uptime is the difference of two truncated times: it may be this much shorter than it says."""
 UPTIME_DIGITS = 12
 
 
@@ -99,49 +82,6 @@ def parse(url: str) -> Place:
     host = parts.hostname or "localhost"
     domain = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return Place(vendor, f"{parts.scheme}://{user}{domain}{parts.path}", domain, t_max, fresh == "1")
-
-
-# A server that forgets
-
-
-class Recovery(Value):
-    """A server that may have forgotten. ``until``: when it may grant again, by our own clock that never steps."""
-
-    __slots__ = ("fresh_would_help", "started", "until")
-
-    def __init__(self, started: float, until: float, fresh_would_help: bool) -> None:
-        self.started = started
-        self.until = until
-        self.fresh_would_help = fresh_would_help
-
-    def in_words(self, now: float) -> str:
-        hint = " If it has never held a lock, say ?fresh=1" if self.fresh_would_help else ""
-        return (
-            f"this server came up {now - self.started:.0f} s ago and may have forgotten who holds what; "
-            f"it stays out for {ceil(self.until - now)} s more (t_max).{hint}"
-        )
-
-
-def recovery(place: Place, epoch: "bytes | None", run_id: bytes, uptime: int, now: float) -> Recovery | None:
-    """None: it can grant at once."""
-    known, t_max = read_epoch(epoch)
-    if (known == run_id and t_max >= place.t_max) or (epoch is None and place.fresh):
-        return None
-    started = now - max(uptime - UPTIME_ERROR_S, 0)
-    until = (started if known in (run_id, None) else now) + place.t_max
-    return Recovery(started, until, epoch is None) if until > now else None
-
-
-def read_epoch(epoch: "bytes | None") -> "tuple[bytes | None, float]":
-    """The run id and the t_max that were left there."""
-    if epoch is None:
-        return None, 0.0
-    run_id, _, micros_text = epoch.partition(b" ")
-    return run_id, int(micros_text) / 1e6 if micros_text.isdigit() and len(micros_text) < 18 else 0.0
-
-
-def write_epoch(run_id: bytes, t_max: float) -> bytes:
-    return b"%s %d" % (run_id, round(t_max * 1e6))
 
 
 # The store
@@ -221,7 +161,7 @@ class RedisStore(Store):
         if facts.get(b"maxmemory_policy", b"").startswith(b"allkeys") and facts.get(b"maxmemory") != b"0":
             reason = "it throws any key away when its memory is full (maxmemory-policy allkeys-...), locks too; "
             raise wire.broken(reason + "set maxmemory-policy to noeviction or to one of volatile-...")
-        out = recovery(self._place, epoch, run_id, int(uptime), time.monotonic())
+        out = recovery(self.t_max, self._place.fresh, epoch, run_id, int(uptime), time.monotonic())
         return run_id, epoch, None if _forgets_nothing(configuration) else out
 
 
