@@ -31,6 +31,8 @@ from trinco.core.context import Phase
 from trinco.core.event import Kind
 from trinco.core.message import Message
 from trinco.core.node import Process
+from trinco.protocols.detection import perfect
+from trinco.protocols.detection.perfect import CRASHED
 
 WIDTH = 32
 MASK = (1 << WIDTH) - 1
@@ -94,6 +96,7 @@ class Cells:
         self.from_bytes = struct.Struct(f"<{len(model.nodes)}I").unpack_from
         """The cells of a state in bytes: what ``unpack`` does, for the loop that cannot afford a call of ours."""
         self.environment = Environment(model, self.environment_shift, alarm=self.ceiling)
+        self.told_of_crashes = perfect.listeners(model.nodes)
         self._ids: dict[Cell, int] = {}
         self.messages: list[Message] = []
         self._message_ids: dict[Message, int] = {}
@@ -146,6 +149,7 @@ class Cells:
         """Every way this cell can go, with the inbox that remains."""
         node, local, inbox = self.cells[number]
         if not self.handlers.locals[local].alive:
+            yield from self._restarts(node, local)
             return
         for event, rest in self._events(node, local, inbox):
             for outcome in self.handlers.outcomes(node, local, event):
@@ -156,6 +160,16 @@ class Cells:
             yield Label(node, Event("crash"), Outcome(self.handlers.crashed(local)), crashes=True), ()
         if self.model.clocks and node in self.model.clocks.drifting:
             yield Label(node, Event("tick"), self.tick(local)), inbox
+
+    def _restarts(self, node: int, local: int) -> Iterator[tuple[Label, Inbox]]:
+        if self.model.restarts:
+            for outcome in self.handlers.outcomes(node, local, Event("restart")):
+                yield Label(node, Event("restart"), outcome), ()
+
+    def is_busy(self, number: int) -> bool:
+        """Whether something is under way to this node, or due at it."""
+        cell = self.cells[number]
+        return bool(cell.inbox) or bool(self.handlers.armed(self.handlers.locals[cell.local]))
 
     def tick(self, local: int) -> Outcome:
         """One tick of a node's clock. A lease may run out in it."""
@@ -210,8 +224,8 @@ class Cells:
     def move(self, number: int, label: Label, inbox: Inbox) -> Move:
         """What it does to the whole state when a cell goes this way."""
         arrivals: Arrivals = ()
-        if label.outcome.sends:
-            outgoing = self._outgoing(label.outcome)
+        if label.outcome.sends or (label.crashes and self.told_of_crashes):
+            outgoing = self._outgoing(label)
             own = outgoing.pop(label.node, None)
             if own is not None:
                 inbox = self.with_queue(inbox, label.node, own)
@@ -219,10 +233,11 @@ class Cells:
         after = self.intern(label.node, label.outcome.local, inbox)
         return self.weights[after] - self.weights[number], arrivals, self.environment.news(label)
 
-    def _outgoing(self, outcome: Outcome) -> dict[int, Queue]:
-        """What a move puts into each channel."""
+    def _outgoing(self, label: Label) -> dict[int, Queue]:
+        """What a move puts into each channel. That a node crashed is announced in its own name."""
         outgoing: dict[int, Queue] = {}
-        for to, message in outcome.sends:
+        announced = [(to, CRASHED) for to in self.told_of_crashes if to != label.node] if label.crashes else ()
+        for to, message in (*label.outcome.sends, *announced):
             outgoing[to] = (*outgoing.get(to, ()), self.message_number(message))
         return outgoing
 
@@ -301,7 +316,7 @@ class Cells:
     def _started(self, outcomes: tuple[Outcome, ...]) -> int:
         inboxes: list[Inbox] = [()] * len(outcomes)
         for node, outcome in enumerate(outcomes):
-            for to, queue in self._outgoing(outcome).items():
+            for to, queue in self._outgoing(Label(node, Event("start"), outcome)).items():
                 inboxes[to] = self.with_queue(inboxes[to], node, queue)
         cells = (self.intern(node, each.local, inboxes[node]) for node, each in enumerate(outcomes))
         return sum(self.weights[cell] for cell in cells) + self.environment.weight(self.environment.first)

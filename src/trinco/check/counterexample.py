@@ -16,6 +16,7 @@ from trinco.check.steps import Step
 from trinco.core.event import STEPS, Kind, kind_of_input
 from trinco.core.message import Message, describe
 from trinco.core.trace import FORMAT, Header, Record, Recording
+from trinco.protocols.detection.perfect import CRASHED
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ def words(label: Label) -> str:
             text = f"timer {event.name}"
         case "crash":
             return f"p{label.node} crashes"
+        case "restart":
+            text = "restarts"
         case "tick":
             text = "clock ticks"
         case _:
@@ -93,7 +96,7 @@ class Narrator:
             if label.event.kind == "tick":
                 self._ticks(label.node)
             elif label.event.kind == "crash":
-                self._record(label.node, Kind.CRASH)
+                self._crash(label.node)
                 self._before[label.node] = label.outcome.local
             else:
                 self._step(label)
@@ -114,8 +117,13 @@ class Narrator:
             if news.kind not in STEPS:
                 self._record(node, news.kind, news.peer, None, position, news.note, news.token)
         if label.crashes:
-            self._record(node, Kind.CRASH)
+            self._crash(node)
         self._before[node] = outcome.local
+
+    def _crash(self, node: int) -> None:
+        position = self._record(node, Kind.CRASH)
+        for to in self._search.cells.told_of_crashes:
+            self._in_flight.setdefault((node, to), []).append((CRASHED, position))
 
     def _ticks(self, clock: int) -> None:
         """Time passed: for one drifting node, or for all that share a clock."""
@@ -156,4 +164,4 @@ class Narrator:
         return len(records) - 1
 
 
-_KINDS = {"start": Kind.START, "deliver": Kind.RECEIVE, "timer": Kind.TIMER}
+_KINDS = {"start": Kind.START, "deliver": Kind.RECEIVE, "timer": Kind.TIMER, "restart": Kind.RESTART}

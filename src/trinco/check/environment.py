@@ -1,4 +1,4 @@
-"""What belongs to no single node: crashes left, the leads of drifting clocks, the memory of monitors.
+"""What belongs to no single node: crashes and restarts left, the leads of drifting clocks, the memory of monitors.
 
 An environment is interned like a cell and sits in its own slot of the state. A move that concerns it carries *news*;
 the environment answers with what to add to the state, or None where the move is not allowed (no crash is left, a clock
@@ -22,13 +22,14 @@ Told: TypeAlias = tuple[tuple[int, News], ...]
 SHARED_CLOCK = -1
 VISIBLE = frozenset(
     {Kind.ACQUIRE, Kind.RELEASE, Kind.INPUT, Kind.GRANT, Kind.RENEW, Kind.REFUSE, Kind.LOST, Kind.ELECTED, Kind.EXPIRE}
-) | {Kind.CRASH}
+) | {Kind.CRASH, Kind.RESTART}
 """What monitors can be shown: whatever changes where a process stands. Single messages would tell all states apart."""
-TICK, CRASH = News(Kind.TICK), News(Kind.CRASH)
+TICK, CRASH, RESTART = News(Kind.TICK), News(Kind.CRASH), News(Kind.RESTART)
 
 
 class World(NamedTuple):
     crashes: int
+    restarts: int
     leads: tuple[tuple[int, int], ...]
     """How far each clock is ahead of the slowest; every clock that does not drift on its own is the shared one."""
     monitors: tuple[snapshot.Snapshot, ...]
@@ -46,7 +47,9 @@ class Environment:
         self._changes: dict[tuple[int, Told], int | None] = {}
         drifting = model.clocks.drifting if model.clocks else frozenset()
         leads = tuple((clock, 0) for clock in (SHARED_CLOCK, *sorted(drifting))) if drifting else ()
-        self.first = self._intern(World(model.crashes, leads, tuple(map(snapshot.take, model.monitors))))
+        self.first = self._intern(
+            World(model.crashes, model.restarts, leads, tuple(map(snapshot.take, model.monitors)))
+        )
         self._observed = frozenset(kind for monitor in model.monitors for kind in monitor.kinds)
         unseen = self._observed - VISIBLE
         if unseen:
@@ -60,6 +63,8 @@ class Environment:
         seen = self.visible(label.node, label.outcome.news)
         if label.event.kind == "tick":
             return ((label.node, TICK), *seen)
+        if label.event.kind == "restart":
+            return ((label.node, RESTART), *seen)
         return (*seen, (label.node, CRASH)) if label.crashes else seen
 
     def observes(self, kind: Kind) -> bool:
@@ -95,6 +100,10 @@ class Environment:
                 return None
             living = tuple((clock, lead) for clock, lead in world.leads if clock != node)
             world = world._replace(crashes=world.crashes - 1, leads=_normal(living))
+        if news.kind is Kind.RESTART:
+            if not world.restarts:
+                return None
+            world = world._replace(restarts=world.restarts - 1)
         if news.kind not in self._observed or node in self._model.byzantine:
             return world
         return self._observe(world, Event(0.0, node, news.kind, news.peer, None, news.note, news.token))

@@ -54,7 +54,8 @@ class Local(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What may happen to a node: an input by name, a delivery, a timer, a tick, a crash after some of its sends."""
+    """What may happen to a node: an input by name, a delivery, a timer, a tick, a crash after some of its sends, a
+    restart."""
 
     kind: str
     name: str = ""
@@ -185,7 +186,9 @@ class Handlers:
         return self.dead(local, was.stored)
 
     def dead(self, local: int, stored: Any) -> int:
-        return self.intern(Local((self.locals[local].state[0],), stored=stored, alive=False))
+        was = self.locals[local]
+        left = was.left if self.model.restarts else ()
+        return self.intern(Local((was.state[0],), left=left, stored=stored, alive=False))
 
     def ticked(self, local: int) -> int:
         """The same state one tick later."""
@@ -213,7 +216,7 @@ class Handlers:
 
     def _run(self, me: int, local: Local, event: Event, script: tuple[int, ...]) -> tuple[Outcome, list[int]]:
         self.runs += 1
-        node = snapshot.restore(local.state)
+        node = snapshot.restore(local.state if local.alive else snapshot.take(self.model.nodes[me]))
         context = Recorder(me, local, script)
         left, fired = local.left, local.fired
         match event.kind:
@@ -226,6 +229,8 @@ class Handlers:
                 del context.timers[event.name]
                 fired = _counted(fired, event.name)
                 node.on_timer(context, event.name)
+            case "restart":
+                node.on_restart(context, local.stored)
             case "input":
                 left = _spent(left, event.name)
                 _call_input(context, node, event.name)

@@ -19,6 +19,7 @@ Monitors = Sequence[Any]
 class Timers(Enum):
     ANY = "an armed timer may fire at any time: covers every duration"
     DEADLINE = "an armed timer fires at its deadline or later; needs ticks"
+    PUNCTUAL = "messages are quick: time passes only when nothing is under way and no timer is due; needs ticks"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Model:
     inputs: Mapping[str, int | None] = field(default_factory=lambda: {"acquire": 1})
     """How often the environment may call each input of a node; None is for ever. Release comes with being inside."""
     crashes: int = 0
+    restarts: int = 0
+    """How many crashed nodes may come back. What was sent to them meanwhile is lost."""
     timers: Timers = Timers.ANY
     fires: int = 3
     """How often one timer may fire: a retransmission without a bound would fill the network for ever."""
@@ -67,10 +70,12 @@ class Model:
             raise UsageError("the checker has reliable channels only: FIFO or UNORDERED")
         if self.k < 1:
             raise UsageError(f"k must be at least 1, not {self.k}")
-        if self.timers is Timers.DEADLINE and self.clocks is None:
+        if self.timers is not Timers.ANY and self.clocks is None:
             raise UsageError("timers that fire at their deadline need clocks: without ticks it never comes")
-        if self.crashes < 0 or self.fires < 0:
-            raise UsageError("bounds on crashes and timers cannot be negative")
+        if self.timers is Timers.PUNCTUAL and self.clocks and self.clocks.drifting:
+            raise UsageError("punctual timers need clocks that tick together")
+        if self.crashes < 0 or self.restarts < 0 or self.fires < 0:
+            raise UsageError("bounds on crashes, restarts and timers cannot be negative")
 
     @property
     def processes(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from trinco.check.environment import SHARED_CLOCK, TICK
 from trinco.check.handlers import Event, Outcome
 from trinco.check.lies import Lies
 from trinco.check.memo import Memo
+from trinco.check.model import Timers
 from trinco.core.event import Kind
 
 Action: TypeAlias = tuple[int, Event]
@@ -33,9 +34,11 @@ class Steps:
         self.tick_differences: Memo[int, int] = Memo(lambda cell: self._ticked[cell][0])
         """What one tick adds to the weight of a cell."""
         clocks = cells.model.clocks
-        self.tick_is_a_sum = bool(clocks and not clocks.drifting) and not cells.environment.observes(Kind.EXPIRE)
-        """Whether a tick of the shared clock is no more than what it does to each cell: the environment neither forbids
-        it nor sees anything of it."""
+        self._waits_for_quiet = cells.model.timers is Timers.PUNCTUAL
+        free = bool(clocks and not clocks.drifting) and not self._waits_for_quiet
+        self.tick_is_a_sum = free and not cells.environment.observes(Kind.EXPIRE)
+        """Whether a tick of the shared clock is no more than what it does to each cell: nothing forbids it and the
+        environment sees nothing of it."""
 
     def of(self, state: int) -> Iterator[Step]:
         cells = self._cells.unpack(state)
@@ -53,8 +56,12 @@ class Steps:
 
     def ticks(self, state: int) -> Iterator[Step]:
         """The tick of the clock that nodes share, where it changes anything."""
-        if self._model.clocks:
+        if self._model.clocks and not (self._waits_for_quiet and self._is_busy(state)):
             yield from self._shared_tick(state, self._model.clocks.drifting)
+
+    def _is_busy(self, state: int) -> bool:
+        """Whether something is under way or due at one of the nodes."""
+        return any(map(self._cells.is_busy, self._cells.unpack(state)))
 
     def _shared_tick(self, state: int, drifting: frozenset[int]) -> Iterator[Step]:
         """All clocks that do not drift on their own move on together. Where nothing changes, nothing happened."""
@@ -74,10 +81,10 @@ class Steps:
         return self._cells.weights[after] - self._cells.weights[cell], outcome
 
     def action(self, step: Step) -> Action | None:
-        """What a fair run does again and again as long as it can, whatever its outcome. Nobody has to ask or to crash
-        and a liar has to do nothing, so those are None."""
+        """What a fair run does again and again as long as it can, whatever its outcome. Nobody has to ask, to crash or
+        to come back and a liar has to do nothing, so those are None."""
         label = step.labels[0]
         asks = label.event.kind == "input" and label.event.name != "release"
-        if asks or label.crashes or label.node in self._model.byzantine:
+        if asks or label.event.kind == "restart" or label.crashes or label.node in self._model.byzantine:
             return None
         return label.node, label.event

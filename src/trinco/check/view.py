@@ -20,6 +20,11 @@ class View:
         self._numbers = cells.unpack(state)
 
     @property
+    def ids(self) -> range:
+        """Of all nodes."""
+        return range(len(self._numbers))
+
+    @property
     def processes(self) -> tuple[int, ...]:
         """The correct ones that compete."""
         return self._cells.model.processes
@@ -51,6 +56,11 @@ class View:
             for to, cell in enumerate(self._numbers)
             for source, message in self._cells.messages_in(cell)
         )
+
+    def quiet(self) -> bool:
+        """Whether nothing is under way and no timer is armed: nothing happens any more unless somebody acts."""
+        armed = any(local.timers for local in map(self.local, self.ids) if local.alive)
+        return not armed and not self.in_flight()
 
     def broken_contract(self) -> str | None:
         """What a node did that the contract forbids."""

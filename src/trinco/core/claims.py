@@ -25,6 +25,9 @@ class Fairness(Enum):
     FIFO_BY_CLOCK = "by logical clock, ties by id"
     FIFO_BY_ARRIVAL = "first come, first served at the coordinator"
     ROUND_ROBIN = "in the order of the ring"
+    BY_QUEUE = "in the order of a queue that travels with the token"
+    BY_TURNS = "neighbours take turns"
+    IN_TOTAL_ORDER = "in the one order in which all servers deliver the requests"
     BY_TICKET = "by ticket, which a process takes when it is first refused"
 
 
@@ -50,6 +53,8 @@ class Claims:
     """Whether a grant carries a token that never falls."""
     timed: bool = False
     """Whether nodes read a clock. The checker then lets time pass."""
+    elects: bool = False
+    """An election: nobody enters, and what is said of an entry is meant of an election."""
     roles: Mapping[str, Formula] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:

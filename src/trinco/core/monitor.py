@@ -5,7 +5,7 @@ the simulator and ``trinco verify`` simply feed it events, and the checker can k
 ``observe`` returns a sentence when something is wrong, else None; ``finish`` does the same at the end of a whole run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -142,8 +142,49 @@ class EveryoneServed(Monitor):
         return f"{how}: {names} asked and never entered"
 
 
+@dataclass(slots=True)
+class OneLeader(Monitor):
+    """Elections (S of the slides): once all is quiet, everybody who runs knows the same leader, and it runs too."""
+
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.ELECTED, Kind.CRASH, Kind.RESTART})
+    leaders: tuple[tuple[int, int], ...] = ()
+    """(who, whom it takes for the leader)"""
+    dead: frozenset[int] = frozenset()
+
+    def observe(self, event: Event) -> str | None:
+        others = tuple(each for each in self.leaders if each[0] != event.node)
+        if event.kind is Kind.ELECTED and event.peer is not None:
+            self.leaders = tuple(sorted((*others, (event.node, event.peer))))
+        elif event.kind is Kind.CRASH:
+            self.leaders, self.dead = others, self.dead | {event.node}
+        else:
+            self.dead -= {event.node}
+        return None
+
+    def finish(self) -> str | None:
+        return disagreement(self.leaders, self.dead)
+
+
+def disagreement(leaders: Iterable[tuple[int, int]], dead: Container[int]) -> str | None:
+    """What is wrong with these beliefs about who leads, when nothing is under way any more."""
+    known: dict[int, list[int]] = {}
+    for node, leader in leaders:
+        known.setdefault(leader, []).append(node)
+    if len(known) > 1:
+        sides = " and ".join(f"p{leader} by {_names(nodes)}" for leader, nodes in sorted(known.items()))
+        return f"{len(known)} leaders: {sides}"
+    gone = [leader for leader in known if leader in dead]
+    return f"p{gone[0]} is taken for the leader, and has crashed" if gone else None
+
+
+def _names(nodes: Iterable[int]) -> str:
+    return ", ".join(f"p{node}" for node in nodes)
+
+
 def claimed(claims: Claims, **letters: float) -> list[Monitor]:
     """The monitors that watch over what a paper claims. What entries cost is judged at the end, by ``core.cost``."""
+    if claims.elects:
+        return [OneLeader()]
     monitors: list[Monitor] = [AtMostInside(int(claims.k.high(**letters))), GrantedOnlyIfAsked()]
     if claims.bypass is not None:
         monitors.append(BoundedBypass(int(claims.bypass.high(**letters))))

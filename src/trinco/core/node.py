@@ -36,6 +36,16 @@ class Node:
         self.on_start(ctx)
 
 
+class Elector(Node):
+    """A node that takes part in elections. Its runtime calls ``elect`` when it notices that the leader does not answer;
+    it says ``ctx.elected(leader)`` whenever it learns who leads, and remembers it in a field ``leader``."""
+
+    __slots__ = ()
+
+    def elect(self, ctx: Context) -> None:
+        raise NotImplementedError
+
+
 class Process(Node):
     """A node that competes for the critical section. Its runtime calls ``acquire`` when somebody wants to enter and
     ``release`` when they leave; it answers with ``ctx.grant()``, at once or later. Only processes are counted inside.

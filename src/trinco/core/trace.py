@@ -89,7 +89,7 @@ class VectorClocks:
             clock[sender] = max(clock[sender], count)
             self._shared[node] = None
         clock[node] += 1
-        if kind is Kind.SEND and number in self._receives:
+        if kind in (Kind.SEND, Kind.CRASH) and number in self._receives:
             self._sent[number] = self._vector(node), clock[node]
         return tuple(clock)
 

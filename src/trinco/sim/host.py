@@ -257,7 +257,7 @@ class Host(Context):
     def _effect(self, kind: Kind, peer: int | None = None, note: str | None = None, token: Any = None) -> None:
         if self._records is not None:
             self._records.append((self._kernel.now, self.me, kind, peer, None, self.step, note, token, None))
-        self._sim.observe(self, kind, token)
+        self._sim.observe(self, kind, token, peer)
 
     def _expire(self, renewals: int, _b: Any, _c: Any) -> None:
         """A lease ran out. The process still has to say that it leaves; until then it only no longer counts."""
@@ -279,7 +279,9 @@ class Host(Context):
         self._timers.clear()
         self._held.clear()
         self.step = None
+        position = len(self._records) if self._records is not None else None
         self._effect(Kind.CRASH)
+        self._sim.announce_crash(self.me, position)
 
     def crash_after_sends(self, sends: int, _b: Any, _c: Any) -> None:
         if self.alive:

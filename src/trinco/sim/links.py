@@ -81,10 +81,11 @@ class Wires:
         if self._partings and any(each.drops and each.parts(source, to, now) for each in self._partings):
             return ()
         if links.duplication and rng.random() < links.duplication:
-            return self._arrival(source, to, now), self._arrival(source, to, now)
-        return (self._arrival(source, to, now),)
+            return self.sure_arrival(source, to, now), self.sure_arrival(source, to, now)
+        return (self.sure_arrival(source, to, now),)
 
-    def _arrival(self, source: int, to: int, now: float) -> float:
+    def sure_arrival(self, source: int, to: int, now: float) -> float:
+        """When a message that is not lost arrives."""
         links, rng = self._links, self._rng
         law = links.per_link.get((source, to), links.delay) if links.per_link else links.delay
         at = now + law.draw(rng)

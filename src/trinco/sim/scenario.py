@@ -9,7 +9,7 @@ from trinco.core.node import Node
 from trinco.sim import faults as faults_module
 from trinco.sim.faults import Chaos, Crash, Fault, Partition
 from trinco.sim.links import Links
-from trinco.sim.workload import Closed, Workload
+from trinco.sim.workload import Closed, Elections, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Scenario:
     claims: Claims
     n: int
     seed: int = 0
-    workload: Workload = field(default_factory=Closed)
+    workload: Workload | Elections = field(default_factory=Closed)
     links: Links = field(default_factory=Links)
     faults: tuple[Fault, ...] = ()
     chaos: Chaos | None = None

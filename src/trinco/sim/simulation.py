@@ -14,13 +14,16 @@ from trinco.core.message import Message
 from trinco.core.monitor import Monitor, claimed
 from trinco.core.node import Node
 from trinco.core.trace import FORMAT, Header, Recording
+from trinco.protocols.detection import perfect
 from trinco.sim.crowd import Crowd
+from trinco.sim.electorate import Electorate
 from trinco.sim.faults import Crash, Drift, Fault, Partition, Pause, Restart, Slow
 from trinco.sim.host import Host, QuietHost
 from trinco.sim.kernel import Kernel
 from trinco.sim.links import Parting, Wires
 from trinco.sim.metrics import Metrics, measure
 from trinco.sim.scenario import Scenario
+from trinco.sim.workload import Elections
 
 TELL_EVERY = 500
 """Entries between two words to the listener."""
@@ -81,11 +84,26 @@ class Simulation:
         self.liar_sent: list[Message] = []
         """What the liar whose step is going on has sent in it."""
         self.timer_numbers = count()
+        self.told_of_crashes = perfect.listeners(nodes)
         self.hosts = self._make_hosts(nodes)
         self.receive = [host.receive for host in self.hosts]
         for fault in self.faults:  # before anybody asks: at the same moment, faults come first
             self._schedule_fault(fault)
-        self.crowd = Crowd(self, scenario.workload, _generator(scenario, "workload"))
+        self.crowd = self._make_crowd(scenario)
+
+    def _make_crowd(self, scenario: Scenario) -> Crowd | Electorate:
+        workload = scenario.workload
+        if isinstance(workload, Elections):
+            return Electorate(self, workload)
+        return Crowd(self, workload, _generator(scenario, "workload"))
+
+    def announce_crash(self, dead: int, position: int | None) -> None:
+        """The oracle of ``detection.perfect``: in the dead one's name, and for nothing."""
+        now = self.kernel.now
+        for to in self.told_of_crashes:
+            if to != dead:
+                at = self.wires.sure_arrival(dead, to, now)
+                self.kernel.schedule(at, self.receive[to], dead, perfect.CRASHED, position)
 
     def fresh_node(self, me: int) -> Node:
         """A node as it is before it starts."""
@@ -165,13 +183,13 @@ class Simulation:
             self.recording.finish(ended_by_itself)
         self.seconds = time.perf_counter() - began
 
-    def observe(self, host: Host, kind: Kind, token: Any = None) -> None:
+    def observe(self, host: Host, kind: Kind, token: Any = None, peer: int | None = None) -> None:
         """Called for everything that changes where a process stands. What liars believe is nobody's concern."""
         if not host.honest:
             return
         now = self.kernel.now
         self.history.append((now, host.me, kind))
-        event = Event(now, host.me, kind, token=token)
+        event = Event(now, host.me, kind, peer, token=token)
         for monitor in self.monitors:
             if kind in monitor.kinds:
                 complaint = monitor.observe(event)

@@ -1,4 +1,4 @@
-"""Who asks when, and holds how long."""
+"""Who asks when, and holds how long; or who notices that a leader is gone."""
 
 import random
 from dataclasses import dataclass
@@ -16,6 +16,13 @@ class Desk(Protocol):
 
     def ask(self, node: int, at: float, hold: float) -> None:
         """Let a process ask at this time, or as soon as it is free after it."""
+
+
+@dataclass(frozen=True)
+class Elections:
+    """For elections: who notices when that the leader does not answer. Several may notice at once."""
+
+    notices: tuple[tuple[int, float], ...]
 
 
 class Workload(Protocol):
