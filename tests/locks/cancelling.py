@@ -29,6 +29,7 @@ from trinco.core.errors import StoreUnavailable
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.aio.lock import AsyncLock
 from trinco.locks.aio.service import AsyncLockService
+from trinco.locks.hub import Hub
 from trinco.locks.service import LockService, connect
 from trinco.stores.memory import MemoryStore
 
@@ -42,6 +43,18 @@ MOST_POINTS = 60
 
 Connect = Callable[[], LockService]
 _numbers = count(1)
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server on this host may answer before we can even wait, and then there is nothing to cancel. Here an answer is
+    never looked for before the first wait, as if it came from far away."""
+
+    def settles(self: Hub, done: Callable[[], bool]) -> bool:
+        self.pump()
+        return done()
+
+    monkeypatch.setattr(Hub, "settles", settles)
 
 
 def fresh_name() -> str:

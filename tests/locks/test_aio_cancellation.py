@@ -36,6 +36,7 @@ from tests.locks.cancelling import (
     clients,
     connecting,
     eventually,
+    far,
     four_redis,
     fresh_name,
     is_free,
@@ -50,9 +51,9 @@ from trinco.core.errors import StoreUnavailable
 from trinco.locks.aio.service import AsyncLockService
 from trinco.locks.service import connect
 
-__all__ = ["connecting", "four_redis", "postgres_server", "postgres_template"]
+__all__ = ["connecting", "far", "four_redis", "postgres_server", "postgres_template"]
 
-pytestmark = pytest.mark.filterwarnings("ignore:several stores of this quorum")
+pytestmark = [pytest.mark.filterwarnings("ignore:several stores of this quorum"), pytest.mark.usefixtures("far")]
 
 FAR = ("redis", "redis-quorum", "postgres")
 ASKING = (Acquire, TryAcquire, Hold, AcquireContended, HoldContended, GiveUp, AcquireAUnit)

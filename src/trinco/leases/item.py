@@ -142,7 +142,7 @@ class Item(Value):
         until, committed = now + min(request.ttl, limits.t_max), None
         if self.holder is not None and self.holds(request.claim):
             until, committed = max(until, self.holder.until), self.holder.token
-        waiters = tuple(each for each in self.waiters if each.claim.owner != request.claim.owner)
+        waiters = self.waiters and tuple(each for each in self.waiters if each.claim.owner != request.claim.owner)
         taken = self.but(holder=Holder(request.claim, until, request.ticket, committed, request.entry), waiters=waiters)
         return taken._granted(request, now, limits)
 
@@ -157,10 +157,13 @@ class Item(Value):
 
     def knows_later(self, claim: Claim) -> bool:
         """Whether a later attempt of the same owner holds or waits: then this one is a straggler."""
-        known = (self.holder, *self.waiters)
-        return any(each is not None and claim.is_older_than(each.claim) for each in known)
+        if self.holder is not None and claim.is_older_than(self.holder.claim):
+            return True
+        return bool(self.waiters) and any(claim.is_older_than(each.claim) for each in self.waiters)
 
     def has_smaller(self, claim: Claim, ticket: int | None) -> bool:
+        if not self.waiters:
+            return False
         others = (each for each in self.waiters if each.claim.owner != claim.owner)
         if ticket is None:
             return next(others, None) is not None
@@ -220,8 +223,8 @@ class Item(Value):
 
     def largest_ticket(self, claim: Claim) -> "Any":
         """The entry with the largest ticket of anybody else, holding or waiting."""
-        known: list[Any] = [self.holder, *self.waiters]
-        others = [each for each in known if each and each.ticket is not None and each.claim.owner != claim.owner]
+        known: list[Any] = list(self.waiters) if self.holder is None else [self.holder, *self.waiters]
+        others = [each for each in known if each.ticket is not None and each.claim.owner != claim.owner]
         return max(others, key=lambda each: each.ticket).entry if others else None
 
     # What a holder can do
@@ -259,7 +262,7 @@ class Item(Value):
 
     def release(self, release: Release) -> "tuple[Item, Answer]":
         """Compare and delete (E8)."""
-        waiters = tuple(each for each in self.waiters if each.claim != release.claim)
+        waiters = self.waiters and tuple(each for each in self.waiters if each.claim != release.claim)
         if self.holds(release.claim):
             return self.but(holder=None, waiters=waiters), Answer(Grade.DONE)
         if len(waiters) < len(self.waiters):

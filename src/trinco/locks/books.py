@@ -92,10 +92,10 @@ class Books:
     def winner(self, claimants: list[Claimant]) -> Claimant | None:
         """The first that was granted; all others give back whatever they may have got."""
         winner = next((claimant for claimant in claimants if claimant.is_holding), None)
-        losers = [claimant for claimant in claimants if claimant is not winner]
-        for claimant in losers:
-            _dismiss(claimant)
-        if losers:
+        if winner is None or len(claimants) > 1:
+            for claimant in claimants:
+                if claimant is not winner:
+                    _dismiss(claimant)
             self.hub.pump()
         return winner
 

@@ -21,7 +21,7 @@ from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
-from trinco.locks.sole import SoleClaimant
+from trinco.locks.quick import QuickClaimant
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import Failed, Hint, StaysOut, Store
 
@@ -72,7 +72,7 @@ class Hub(Links):
         self.wall_clock = wall_microseconds
         self.t_max = min(store.t_max for store in stores)
         self.algorithms = tuple(find(store.kind)(Limits(self.t_max)) for store in stores)
-        self._kind = SoleClaimant if [store.kind for store in stores] == ["one-access"] else Claimant
+        self._kind = QuickClaimant if {store.kind for store in stores} == {"one-access"} else Claimant
         self.preferred = list(range(len(stores)))
         self._usual = list(self.preferred)
         self._forgiven_at = 0.0
@@ -160,13 +160,17 @@ class Hub(Links):
             if waiter is not None:
                 self._inbox.append((waiter, base, HINT, None))  # a refusal that came with it may be older
 
-    def has_news(self) -> bool:
-        """Look for replies without asking the system which link has any: a server on this host may have answered
-        before we had time to sleep, and then two calls are saved."""
+    def settles(self, done: "Callable[[], bool]") -> bool:
+        """Whether something is done without any waiting. Replies are looked for without asking the system which link
+        has any: a server on this host may have answered before we had time to sleep, and then two calls are saved."""
+        self.pump()
+        if done():
+            return True
         for base, outstanding in enumerate(self._outstanding):
             if outstanding:
                 self.receive(base)
-        return bool(self._inbox)
+        self.pump()
+        return done()
 
     def _forgotten(self, owner: str) -> Claimant | None:
         """Somebody who no longer waits, and whom a store still has in its queue."""
@@ -198,16 +202,15 @@ class Hub(Links):
 
     def _judged(self, sender: "Sender", base: int, reply: "Any") -> "Any":
         """The reply, or None where the store could not do it."""
-        if isinstance(reply, Failed):
-            sender.failures[base] = self.troubles[base] = reply.reason
-            if isinstance(reply, StaysOut):
-                sender.reached.add(base)  # it works, and it will do again
-            return None
         if isinstance(reply, Reply | Answer):
             sender.reached.add(base)
             sender.failures.pop(base, None)
             self.troubles[base] = None
             return reply
+        if isinstance(reply, Failed):
+            sender.failures[base] = self.troubles[base] = reply.reason
+            if isinstance(reply, StaysOut):
+                sender.reached.add(base)  # it works, and it will do again
         return None
 
     def next_due(self) -> float:

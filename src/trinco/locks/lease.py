@@ -24,10 +24,11 @@ RETRIES_PER_TERM = 15
 
 class Lease:
     """``token`` rises with every grant of this name, None where the stores cannot fence. ``slot``: which unit of a
-    semaphore. ``votes``: the stores that granted it."""
+    semaphore."""
 
     __slots__ = (
         "_event",
+        "_granted_by",
         "_service",
         "_untold",
         "claimant",
@@ -42,7 +43,6 @@ class Lease:
         "renew_at",
         "slot",
         "token",
-        "votes",
     )
 
     def __init__(self, service: "Any", name: str, claimant: "Claimant", options: "Options", slot: int | None) -> None:
@@ -55,9 +55,7 @@ class Lease:
         self.owner = claimant.owner
         self.token = claimant.granted
         self.metadata = options.info
-        self.votes = tuple(
-            store.url for store, base in zip(claimant.hub.stores, claimant.bases, strict=True) if base.mine
-        )
+        self._granted_by = claimant.bases
         self.reason: str | None = None
         """Why it was lost, if it was."""
         self.released = False
@@ -69,6 +67,12 @@ class Lease:
         self.ends = None if options.max_hold is None else now + options.max_hold
         """When ``max_hold`` is over."""
         self.renew_at = now + options.ttl / RENEWALS_PER_TERM
+
+    @property
+    def votes(self) -> tuple[str, ...]:
+        """The stores that granted it."""
+        stores = zip(self.claimant.hub.stores, self._granted_by, strict=True)
+        return tuple(store.url for store, base in stores if base.mine)
 
     @property
     def until(self) -> float:

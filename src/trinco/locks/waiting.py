@@ -66,14 +66,9 @@ class Waiting:
         those whose news matter."""
         hub = self.hub
         try:
-            hub.pump()
-            if done():
+            if hub.settles(done):
                 return True
-            hub.has_news()
             while True:
-                hub.pump()
-                if done():
-                    return True
                 if hub.is_closed:
                     raise StoreUnavailable(CLOSED)
                 now = hub.clock()
@@ -84,6 +79,9 @@ class Waiting:
                     self._sleep(nap, sleepers)
                 else:
                     self._poll(nap)
+                hub.pump()
+                if done():
+                    return True
         finally:
             if self._sleepers and not self._at_poller:
                 self._sleepers.pop(0).release()  # somebody must take our place

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 2.0
 LOOK_AROUND_SECONDS = 1.0
 COMMITS_PER_CHECKPOINT = 1000
-"""A checkpoint takes 4 ms: two waits for the disk. The log grows to 4 MB."""
+"""A checkpoint takes 4 ms: two waits for the disk. The log grows to 1 MB."""
 MOST_KNOWN = 1024
 KEY_BITS = 2**63 - 1
 

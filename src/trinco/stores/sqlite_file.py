@@ -226,6 +226,7 @@ class Database:
         return None if row is None else Description(row)
 
     def _created(self) -> Description:
+        self.connection.execute("PRAGMA page_size=1024")  # a row is small, and each commit writes a page
         mode = self.connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
         if mode != "wal":
             raise StoreUnavailable(

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from anyio.lowlevel import cancel_shielded_checkpoint
 
 from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.aio.background import start_in_background
@@ -32,6 +31,7 @@ from trinco.locks.options import Options
 if TYPE_CHECKING:
     from trinco.leases.claim import Claim
     from trinco.leases.terms import Terms
+    from trinco.locks.claimant import Claimant
 
 
 class AsyncDesk(Books):
@@ -139,15 +139,24 @@ class AsyncDesk(Books):
         if not self.mark_released(lease):
             return
         claimant = lease.claimant
-        self.hub.pump()
-        self._attend()
-        with anyio.CancelScope(shield=True):
-            if self.are_gone([claimant]):
-                await cancel_shielded_checkpoint()  # a loop of acquire and release must let others run
-            else:
-                await self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
+        try:
+            await self._see_off(claimant)
+        finally:
+            self._attend()
         if lease.reason is not None:
             lease.tell()
+
+    async def _see_off(self, claimant: "Claimant") -> None:
+        """Wait until it is gone, whoever is cancelled meanwhile."""
+
+        def gone() -> bool:
+            return self.are_gone([claimant])
+
+        if self.hub.settles(gone):
+            await self.waiting.be_fair()
+            return
+        with anyio.CancelScope(shield=True):
+            await self.waiting.until(gone, self.hub.clock() + FAREWELL, claimant)
 
     async def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
         patience = self.hub.clock() + seconds

@@ -2,8 +2,9 @@
 waits for the stores, the others wait for whoever takes something in for them.
 
 The poller is a descriptor of its own, readable when any link is, so one wait covers all stores. No task is started for
-that, and a task that is cancelled leaves its place to another. On asyncio the loop is told once to watch the poller,
-and not anew for every wait: that was most of what an acquisition cost.
+that, and a task that is cancelled leaves its place to another. Waiting is most of what an acquisition costs, so on
+asyncio the loop is told once to watch the poller and not anew for every wait, an alarm that is set early enough serves
+several waits, and what has already arrived is taken in without waiting at all.
 """
 
 import asyncio
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from trinco.locks.waiting import Sleeper
 
 
+LONGEST_TURN = 0.001
+"""Seconds for which a task may go on without letting others run."""
+
+
 class AsyncWaiting:
-    __slots__ = ("_at_poller", "_loop", "_seen", "_sleepers", "hub")
+    __slots__ = ("_alarm", "_at_poller", "_loop", "_seen", "_sleepers", "_yielded_at", "hub")
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
@@ -32,6 +37,9 @@ class AsyncWaiting:
         """Which loop watches the poller."""
         self._seen: asyncio.Future[None] | None = None
         """What to resolve when it sees something."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """What wakes whoever waits, at the latest. It stays set when a wait is over."""
+        self._yielded_at = 0.0
         self._at_poller = False
         self._sleepers: list[anyio.Event] = []
 
@@ -49,10 +57,9 @@ class AsyncWaiting:
         """Sleep until something is done, or it is too late: then False."""
         hub = self.hub
         try:
+            if hub.settles(done):
+                return True
             while True:
-                hub.pump()
-                if done():
-                    return True
                 if hub.is_closed:
                     raise StoreUnavailable(CLOSED)
                 now = hub.clock()
@@ -63,9 +70,18 @@ class AsyncWaiting:
                     await self._sleep(nap, sleepers)
                 else:
                     await self._poll(nap)
+                hub.pump()
+                if done():
+                    return True
         finally:
             if self._sleepers and not self._at_poller:
                 self._sleepers.pop(0).set()  # somebody must take our place
+
+    async def be_fair(self) -> None:
+        """A loop of acquire and release that never waits must let others run, now and then."""
+        if self.hub.clock() - self._yielded_at > LONGEST_TURN:
+            await cancel_shielded_checkpoint()
+            self._yielded_at = self.hub.clock()
 
     async def _poll(self, nap: float) -> None:
         hub = self.hub
@@ -79,21 +95,34 @@ class AsyncWaiting:
                 await self._watch(max(nap, 0))
         finally:
             self._at_poller = False
+        self._yielded_at = hub.clock()
         if hub.poller is not None:  # the service may have been closed meanwhile
             hub.ready(hub.poller.poll(0))
 
     async def _watch(self, nap: float) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
+            self._stop_watching()
             loop.add_reader(self.hub.poller.fileno(), self._readable)
             self._loop = loop
+        self._set_alarm(loop, loop.time() + nap)
         self._seen = seen = loop.create_future()
-        alarm = loop.call_later(nap, _resolve, seen)
         try:
             await seen
         finally:
-            alarm.cancel()
             self._seen = None
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
+        if self._alarm is not None:
+            if self._alarm.when() <= at:
+                return
+            self._alarm.cancel()
+        self._alarm = loop.call_at(at, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._seen is not None:
+            _resolve(self._seen)
 
     def _readable(self) -> None:
         if self._seen is None:
@@ -103,6 +132,9 @@ class AsyncWaiting:
 
     def _stop_watching(self) -> None:
         loop, self._loop = self._loop, None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
         if loop is not None and not loop.is_closed() and self.hub.poller is not None:
             loop.remove_reader(self.hub.poller.fileno())
 

@@ -1,4 +1,4 @@
-"""One store: what is put off comes to the same as what the lease client does at once."""
+"""Nobody in the way: what is put off comes to the same as what the lease client does at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,10 @@ from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Apply, Done
 from trinco.leases.operation import Answer, Grade, Operation
 from trinco.leases.terms import Policy, Terms
-from trinco.locks.claimant import Claimant
+from trinco.locks.claimant import AHEAD, Claimant
 from trinco.locks.entries import PlainEntries
 from trinco.locks.hub import Hub
-from trinco.locks.sole import SoleClaimant
+from trinco.locks.quick import QuickClaimant
 from trinco.stores.store import Failed, Link, Store
 
 TTL = 10.0
@@ -68,18 +68,18 @@ class ScriptedStore(Store):
 
 
 class World:
-    """A claimant of one kind, on a store that follows a script, on a clock that a script moves."""
+    """A claimant of one kind, on stores that follow scripts, on a clock that a script moves."""
 
-    def __init__(self, kind: Callable[..., Claimant], script: list[str], later: bool, policy: Policy) -> None:
+    def __init__(self, kind: Callable[..., Claimant], scripts: list[list[str]], later: bool, terms: Terms) -> None:
         self.now = 1000.0
-        self.link = Scripted(list(script), later)
-        store = ScriptedStore(self.link)
+        self.links = [Scripted(list(script), later) for script in scripts]
+        stores = tuple(ScriptedStore(link) for link in self.links)
         self.hub = Hub(
-            (store,), PlainEntries(), client="me", address="a" * 20, chance=lambda: 0.5, clock=lambda: self.now
+            stores, PlainEntries(), client="me", address="a" * 20, chance=lambda: 0.5, clock=lambda: self.now
         )
-        self.hub.wall_clock = lambda: 5
+        self.hub.wall_clock = lambda: 7 - AHEAD
         self.hub.connect_missing()
-        self.claimant = kind(self.hub, "me/" + "a" * 32, "lock", Terms(ttl=TTL, policy=policy))
+        self.claimant = kind(self.hub, "me/" + "a" * 32, "lock", terms)
         self.claimant.prepare(self.claimant.terms, "")
         self.hub.active[self.claimant.owner] = self.claimant
 
@@ -93,10 +93,12 @@ class World:
             claimant.leaves()
         elif step == "renew" and claimant.is_holding:
             claimant.renew(claimant.world)
-        elif step == "hear":
-            self.hub.receive(0)
+        elif step.startswith("hear") and int(step[-1]) < len(self.links):
+            self.hub.receive(int(step[-1]))
         elif step == "time":
             self.now += 3.0
+        elif step == "moment":
+            self.now += 0.02
         self.hub.pump()
 
     def looks(self) -> tuple[Any, ...]:
@@ -112,29 +114,53 @@ class World:
             claimant.token,
             claimant.unanswered(),
             claimant.is_busy,
-            self.link.heard,
+            [link.heard for link in self.links],
         )
 
 
-STEPS = st.lists(st.sampled_from(["start", "leave", "renew", "hear", "time", "hear"]), max_size=12)
+HEAR = ["hear 0", "hear 1", "hear 2", "hear 3"]
+SCRIPT = st.lists(st.sampled_from([*ANSWERS, "granted", "done", "lost"]), max_size=8)
+ONE = Terms(ttl=TTL)
+QUORUM = Terms(4, 1, ttl=TTL, widen=0.01)
 
 
-@pytest.mark.parametrize("policy", [Policy.ONCE, Policy.PRIORITY])
-@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
-@given(script=st.lists(st.sampled_from([*ANSWERS, "granted", "done", "lost"]), max_size=8), steps=STEPS)
-def test_what_is_put_off_comes_to_the_same(later: bool, policy: Policy, script: list[str], steps: list[str]) -> None:
-    plain, quick = (World(kind, script, later, policy) for kind in (Claimant, SoleClaimant))
+def steps(hear: list[str]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(["start", "leave", "renew", "time", "moment", *hear]), max_size=16)
+
+
+def compare(scripts: list[list[str]], steps: list[str], later: bool, terms: Terms) -> None:
+    plain, quick = (World(kind, scripts, later, terms) for kind in (Claimant, QuickClaimant))
     for step in ["start", *steps]:
         plain.does(step)
         quick.does(step)
         assert quick.looks() == plain.looks(), step
 
 
-def test_a_plain_lock_is_two_accesses_and_writes_nothing_down() -> None:
-    world = World(SoleClaimant, ["granted", "done"], False, Policy.ONCE)
+@pytest.mark.parametrize("policy", [Policy.ONCE, Policy.PRIORITY])
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+@given(script=SCRIPT, steps=steps(["hear 0", "hear 0"]))
+def test_with_one_store_what_is_put_off_comes_to_the_same(
+    later: bool, policy: Policy, script: list[str], steps: list[str]
+) -> None:
+    compare([script], steps, later, ONE.but(policy=policy))
+
+
+@pytest.mark.parametrize("policy", [Policy.ONCE, Policy.PRIORITY])
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+@given(scripts=st.lists(SCRIPT, min_size=4, max_size=4), steps=steps(HEAR))
+def test_with_a_quorum_what_is_put_off_comes_to_the_same(
+    later: bool, policy: Policy, scripts: list[list[str]], steps: list[str]
+) -> None:
+    compare(scripts, steps, later, QUORUM.but(policy=policy))
+
+
+@pytest.mark.parametrize("terms", [ONE, QUORUM], ids=["one store", "a quorum of three"])
+def test_a_plain_lock_is_two_accesses_to_each_and_writes_nothing_down(terms: Terms) -> None:
+    world = World(QuickClaimant, [["granted", "done"] for _ in range(terms.n)], False, terms)
     world.does("start")
     assert world.claimant.granted == 7
     before = world.claimant.bases
     world.does("leave")
     assert world.claimant.bases is before
-    assert [type(each).__name__ for each in world.link.heard] == ["Request", "Release"]
+    heard = [[type(each).__name__ for each in link.heard] for link in world.links]
+    assert heard == [["Request", "Release"]] * terms.quorum + [[]] * (terms.n - terms.quorum)
