@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from trinco.check.elections import election_model
 from trinco.check.leases import lease_model
 from trinco.check.replay import as_pytest
 from trinco.check.run import Checker, Result
@@ -18,7 +19,7 @@ from trinco.cli.files import write_text, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import print_facts, print_json, print_timeline
-from trinco.cli.parser import add_json, whole
+from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.progress import progress
 from trinco.cli.sizes import check_k
 from trinco.core.claims import Network
@@ -32,6 +33,7 @@ EXAMPLES = """examples:
   trinco check ricart-agrawala -n 3 --rounds 2     every run of three processes that enter twice each
   trinco check coordinator -n 4 --rounds forever   no bound on entries, where the states stay finite
   trinco check ricart-agrawala -n 3 --bypass       the claimed bound on overtaking too
+  trinco check bully -n 4 --crashes 1 --restarts 1 an election, one crash, one recovery
   trinco check quorum-lease                        leases over four stores of which one lies, with time
   trinco check quorum-lease --policy priority --byzantine deny-all --no-time
   trinco check ricart-agrawala --crashes 1 --beyond-claims --write-test test_crash.py
@@ -68,6 +70,11 @@ def register(parser: argparse.ArgumentParser) -> None:
         metavar="[NODE:]BEHAVIOUR",
         help="let a store lie; for quorum-lease one does 'any' thing: grants, denies or is silent",
     )
+    parser.add_argument("--restarts", type=whole(0, "the number of restarts"), default=0, help="how many come back (0)")
+    parser.add_argument(
+        "--notices", type=whole(1, "the number of notices"), help="of an election: how often each may start one (1)"
+    )
+    add_settings(parser)
     add_lease_options(parser, small=True)
     add_bounds(parser)
     add_counterexample(parser)
@@ -100,14 +107,18 @@ def _rounds(text: str) -> int | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    entry = find(options.protocol)
+    entry = find(options.protocol).set(*options.set)
     refuse_lease_options(entry, options)
+    if entry.claims.elects:
+        return _check_election(entry, options)
     return _check_lease(entry, options) if entry.name == LEASE else _check(entry, options)
 
 
 def _check(entry: Entry, options: argparse.Namespace) -> int:
     if options.byzantine:
         raise UsageError(f"{entry.name} lists no Byzantine behaviour; '--byzantine' is for {LEASE}")
+    if options.notices:
+        raise UsageError(f"{entry.name} is no election: '--notices' is for those")
     n = options.n or 3
     rounds = 2 if options.rounds == UNSAID else options.rounds
     check_k(entry, n, options.k)
@@ -116,6 +127,7 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
         "rounds": rounds,
         "network": Network[options.network.upper()] if options.network else None,
         "crashes": options.crashes,
+        "restarts": options.restarts,
         "symmetry": bool(options.symmetry),
         "bypass": options.bypass,
         "reductions": not options.no_reductions,
@@ -137,12 +149,44 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
         "crashes": options.crashes,
     }
     wanted = ", ".join(
-        f"{name}={_source(value)}" for name, value in asked.items() if value not in (None, False) or name == "rounds"
+        f"{name}={_source(value)}" for name, value in asked.items() if value not in (None, False, 0) or name == "rounds"
     )
     imports = ["from trinco.check.standard import model_of", "from trinco.protocols.catalogue import find"]
     if asked["network"]:
         imports.append("from trinco.core.claims import Network")
-    return conclude(checker, options, shown, f"model_of(find({entry.name!r}), {wanted})", imports)
+    return conclude(checker, options, shown, f"model_of({_found(entry, options)}, {wanted})", imports)
+
+
+def _found(entry: Entry, options: argparse.Namespace) -> str:
+    """Python that finds this entry again."""
+    settings = f".set({', '.join(map(repr, options.set))})" if options.set else ""
+    return f"find({entry.name!r}){settings}"
+
+
+def _check_election(entry: Entry, options: argparse.Namespace) -> int:
+    n = options.n or 3
+    asked: dict[str, Any] = {
+        "notices": options.notices or 1,
+        "crashes": options.crashes,
+        "restarts": options.restarts,
+        "network": Network[options.network.upper()] if options.network else entry.claims.network,
+        "reductions": not options.no_reductions,
+    }
+    checker = Checker(
+        election_model(entry.nodes(n), **asked),
+        entry.name,
+        liveness=False,
+        max_states=options.max_states,
+        max_bytes=options.max_memory << 20,
+    )
+    wanted = ", ".join(f"{name}={_source(value)}" for name, value in asked.items())
+    imports = [
+        "from trinco.check.elections import election_model",
+        "from trinco.core.claims import Network",
+        "from trinco.protocols.catalogue import find",
+    ]
+    shown = {"protocol": entry.name, "n": n, **asked, "network": asked["network"].name.lower()}
+    return conclude(checker, options, shown, f"election_model({_found(entry, options)}.nodes({n}), {wanted})", imports)
 
 
 def _check_lease(entry: Entry, options: argparse.Namespace) -> int:

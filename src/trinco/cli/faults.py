@@ -50,5 +50,13 @@ def parse_ask(text: str) -> tuple[int, float, float]:
     return int(node), float(at), float(hold)
 
 
+def parse_notice(text: str) -> tuple[int, float]:
+    """Who notices when that a leader is gone."""
+    match = re.fullmatch(rf"(\d+)@{_NUMBER}", text)
+    if not match:
+        raise UsageError(f"'{text}' says neither who nor when: give NODE@TIME, for example 4@1")
+    return int(match[1]), float(match[2])
+
+
 def _groups(text: str) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(int(node) for node in group.split(",")) for group in text.split("|"))

@@ -76,3 +76,13 @@ def usage(parse: "Callable[[str], object]") -> "Callable[[str], object]":
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text for people")
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE",
+        help="change a setting of the protocol ('trinco protocols NAME' shows them); can be repeated",
+    )

@@ -47,8 +47,16 @@ def _as_dict(entry: Entry) -> dict[str, object]:
         "summary": entry.summary,
         "smallest_n": entry.smallest,
         "strategies": sorted(entry.strategies),
+        "settings": {name: _told(value) for name, value in entry.settings.items()},
         "claims": entry.claims.as_dict(),
     }
+
+
+def _told(value: object) -> str:
+    """A value as ``--set`` takes it."""
+    if isinstance(value, tuple):
+        return ",".join(map(_told, value))
+    return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
 
 
 def _table(entries: list[Entry]) -> None:
@@ -87,5 +95,6 @@ def _show(entry: Entry) -> None:
             ("deadlock-free", "yes" if claims.deadlock_free else "no"),
             ("starvation-free", "yes" if claims.starvation_free else "no"),
             ("fencing token", "yes" if claims.fencing else "no"),
+            ("settings", ", ".join(f"{name}={_told(value)}" for name, value in entry.settings.items()) or "none"),
         ]
     )

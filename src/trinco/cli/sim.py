@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from trinco.cli import exits
-from trinco.cli.faults import HELP, parse_ask, parse_fault
+from trinco.cli.faults import HELP, parse_ask, parse_fault, parse_notice
 from trinco.cli.files import write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import number, print_facts, print_json, print_timeline
-from trinco.cli.parser import add_json, positive, usage, whole
+from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
 from trinco.cli.sizes import check_k
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.protocols.catalogue import Entry, find, suggest
-from trinco.sim.faults import Chaos
+from trinco.sim.faults import Chaos, Crash, Fault
 from trinco.sim.laws import Constant, Exponential, parse
 from trinco.sim.links import Links
 from trinco.sim.metrics import Spread
@@ -29,7 +29,7 @@ from trinco.sim.simulation import Result, Simulation
 from trinco.sim.simulation import run as simulate
 from trinco.sim.swarm import Swarm
 from trinco.sim.workers import process_pool
-from trinco.sim.workload import Closed, OneShot, Open, Scripted, Workload, saturated
+from trinco.sim.workload import Closed, Elections, OneShot, Open, Scripted, Workload, saturated
 
 EXAMPLES = """examples:
   trinco sim ricart-agrawala -n 50 --entries 500
@@ -37,6 +37,8 @@ EXAMPLES = """examples:
   trinco sim coordinator -n 5 --unordered --delay uniform:0.1,5 --seeds 1000
   trinco sim ricart-agrawala -n 2 --ask 0@0+1 --ask 1@0.5+1 --timeline
   trinco sim ricart-agrawala -n 3 --fault crash:1@10 --beyond-claims --timeline
+  trinco sim bully -n 8 --notice 4@1 --timeline              the highest has crashed, 4 notices
+  trinco sim chandy-misra -n 6 --set graph=ring
   trinco sim quorum-lease --stores object,queue,conditional,transactional --clients 3 --byzantine silent
   trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
 
@@ -55,6 +57,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     _add_workload(parser.add_argument_group("workload"))
     _add_network(parser.add_argument_group("network"))
     _add_faults(parser.add_argument_group("faults"))
+    add_settings(parser)
     add_lease_options(parser, small=False)
     _add_swarm(parser.add_argument_group("many seeds"))
     _add_output(parser.add_argument_group("bounds and output"))
@@ -69,6 +72,8 @@ def _add_workload(group: Any) -> None:
     group.add_argument("--hold", type=usage(parse), default=Constant(1.0), metavar="LAW", help="time inside (1)")
     ask = {"action": "append", "type": usage(parse_ask), "default": [], "metavar": "NODE@TIME+HOLD"}
     group.add_argument("--ask", help="exactly this request, instead of a workload; can be repeated", **ask)
+    notice = {"action": "append", "type": usage(parse_notice), "default": [], "metavar": "NODE@TIME"}
+    group.add_argument("--notice", help="of an election: who notices when that the leader is gone (0@1)", **notice)
     group.add_argument("--rate", type=positive("the rate"), default=0.1, help="arrivals per time, for open (0.1)")
 
 
@@ -118,7 +123,7 @@ def _add_output(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    entry = find(options.protocol)
+    entry = find(options.protocol).set(*options.set)
     refuse_lease_options(entry, options)
     scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
@@ -152,9 +157,9 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
             claims=entry.claims,
             n=n,
             seed=options.seed,
-            workload=_workload(options),
+            workload=_elections(options) if entry.claims.elects else _workload(options),
             links=Links(options.delay, ordered, options.loss, options.duplication, options.reordering),
-            faults=tuple(options.fault),
+            faults=_faults(entry, n, options),
             chaos=chaos if options.crashes or options.pauses or options.partitions else None,
             byzantine=byzantine,
             until=options.until,
@@ -165,6 +170,16 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
         )
     except BeyondClaims as error:
         raise BeyondClaims(f"{error} with --beyond-claims") from None
+
+
+def _elections(options: argparse.Namespace) -> Elections:
+    return Elections(tuple(options.notice) or ((0, 1.0),))
+
+
+def _faults(entry: Entry, n: int, options: argparse.Namespace) -> tuple[Fault, ...]:
+    """An election begins because the leader is gone, unless something else was asked for."""
+    told = (options.fault, options.notice, options.crashes)
+    return (Crash(n - 1, 0.5),) if entry.claims.elects and not any(told) else tuple(options.fault)
 
 
 def _workload(options: argparse.Namespace) -> Workload:
@@ -314,6 +329,9 @@ def _show(result: Result, swarm: dict[str, Any]) -> None:
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in metrics.messages_by_kind.items())
     per_entry = f"{number(metrics.messages_per_entry)} on average, {number(metrics.worst_messages_per_entry)} at worst"
     print(f"{scenario.protocol}: n {scenario.n}, seed {scenario.seed}")
+    if scenario.claims.elects:
+        _show_election(result, kinds)
+        return
     print_facts(
         [
             ("entries", f"{metrics.entries:,} in {number(metrics.duration)} units of time"),
@@ -324,6 +342,24 @@ def _show(result: Result, swarm: dict[str, Any]) -> None:
             ("load per node", _spread(metrics.load)),
             ("bypass", f"{metrics.bypass} at worst (claimed: {scenario.claims.bypass or 'no bound'})"),
             ("fairness (Jain)", number(metrics.fairness)),
+            ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
+            ("verdict", _verdict(result)),
+        ]
+    )
+
+
+def _show_election(result: Result, kinds: str) -> None:
+    metrics = result.metrics
+    leaders = sorted(set(metrics.leaders.values()))
+    known = "; ".join(
+        f"p{leader} to {', '.join(f'p{node}' for node, known in sorted(metrics.leaders.items()) if known == leader)}"
+        for leader in leaders
+    )
+    print_facts(
+        [
+            ("leader known", known or "none"),
+            ("messages", f"{metrics.messages:,} ({kinds})"),
+            ("time", number(metrics.duration)),
             ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
             ("verdict", _verdict(result)),
         ]

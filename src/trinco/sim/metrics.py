@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trinco.core.cost import messages_per_entry
 from trinco.core.event import Kind
+from trinco.core.monitor import OneLeader
 from trinco.core.trace import Recording
 
 if TYPE_CHECKING:
@@ -57,11 +58,15 @@ class Metrics:
     """Jain's index over the entries of each process: 1 is equal, 1/n is one takes all."""
     entries_per_time: float | None
     duration: float
+    leaders: dict[int, int]
+    """Whom each node takes for the leader, after an election."""
     costs: list[int] = field(repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         plain = asdict(self)
         del plain["costs"]
+        if not self.leaders:
+            del plain["leaders"]
         return plain
 
 
@@ -89,6 +94,7 @@ def measure(sim: "Simulation") -> Metrics:
         fairness=jain([per_process[node] for node in sim.crowd.processes]),
         entries_per_time=len(grants) / duration if duration else None,
         duration=duration,
+        leaders=dict(pair for monitor in sim.monitors if isinstance(monitor, OneLeader) for pair in monitor.leaders),
         costs=costs,
     )
 
