@@ -39,6 +39,8 @@ class Claims:
     year: int | None = None
     network: Network
     messages_per_entry: Formula
+    paid_by_sender: frozenset[str] = frozenset()
+    """Kinds of messages that are part of their sender's own entry, whoever receives them: see ``core.cost``."""
     delay: Formula
     """From asking to entering when nobody else asks, in message times, messages to several counted as parallel."""
     fairness: Fairness
@@ -73,6 +75,8 @@ def _plain(value: Any) -> Any:
         return value.text
     if isinstance(value, Enum):
         return value.name.lower().replace("_", "-")
+    if isinstance(value, frozenset):
+        return sorted(value)
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return value

@@ -1,19 +1,21 @@
 """What each entry costs in messages, from a trace.
 
 A message is charged to an entry, so that a paper's "messages per entry" can be checked for the worst entry and not only
-on average. Three rules, in this order: what a process sends when it asks is for its own entry; what is sent to a
-process that waits is for that process' entry (the answers, however late); anything else is for the entry of the event
-that caused it (a release, and what follows from it). Messages to oneself are free.
+on average. Three rules, in this order: what a process sends when it asks, or what its paper counts for its sender
+(``Claims.paid_by_sender``: Lamport's release to somebody who waits), is for its own entry; what is sent to a process
+that waits is for that process' entry (the answers, however late); anything else is for the entry of the event that
+caused it (a release, and what follows from it). Messages to oneself are free.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from trinco.core.claims import Claims
 from trinco.core.event import STEPS, Event, Kind
+from trinco.core.message import kind_of
 
 
-def messages_per_entry(events: Iterable[Event]) -> list[int]:
+def messages_per_entry(events: Iterable[Event], paid_by_sender: Container[str] = ()) -> list[int]:
     """The cost of every entry that was begun, in the order of asking."""
     costs: list[int] = []
     current: dict[int, int] = {}
@@ -35,8 +37,12 @@ def messages_per_entry(events: Iterable[Event]) -> list[int]:
             received = event.kind is Kind.RECEIVE and event.cause is not None
             step_entry[node] = sent_for.get(event.cause) if received and event.cause else current.get(node)
         elif event.kind is Kind.SEND and event.peer is not None:
-            own = asking.get(node, False) or event.peer not in waiting
-            entry = step_entry.get(node) if own else current[event.peer]
+            if kind_of(event.message) in paid_by_sender:
+                entry = current.get(node)
+            elif asking.get(node, False) or event.peer not in waiting:
+                entry = step_entry.get(node)
+            else:
+                entry = current[event.peer]
             sent_for[node, counts[node]] = entry
             if entry is not None and event.peer != node:
                 costs[entry] += 1

@@ -23,6 +23,13 @@ def tag_of(message: Message) -> str:
     return str(tag)
 
 
+def kind_of(message: Any) -> str | None:
+    """The same, also for what a trace file holds of a message."""
+    if isinstance(message, Message):
+        return tag_of(message)
+    return str(message["type"]) if isinstance(message, dict) and "type" in message else None
+
+
 def describe(message: Any) -> str:
     """``request(timestamp=4)``: for timelines and errors; takes messages and what a trace file holds of them. A message
     with more in it than a line can show says by itself what it is, ``in_words``."""

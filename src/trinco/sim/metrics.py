@@ -77,7 +77,7 @@ def measure(sim: "Simulation") -> Metrics:
             kinds[str(kind.__struct_config__.tag)] += count  # type: ignore[attr-defined]
     messages = kinds.total()
     grants = [(at, node) for at, node, kind in sim.history if kind is Kind.GRANT]
-    costs = messages_per_entry(sim.recording.events_without_clocks()) if sim.recording else []
+    costs = _costs(sim)
     waits, bypass = _waiting(sim.history)
     per_process = Counter(node for _, node in grants)
     duration = sim.kernel.now
@@ -97,6 +97,12 @@ def measure(sim: "Simulation") -> Metrics:
         leaders=dict(pair for monitor in sim.monitors if isinstance(monitor, OneLeader) for pair in monitor.leaders),
         costs=costs,
     )
+
+
+def _costs(sim: "Simulation") -> list[int]:
+    if sim.recording is None:
+        return []
+    return messages_per_entry(sim.recording.events_without_clocks(), sim.scenario.claims.paid_by_sender)
 
 
 def _load(recording: Recording) -> list[float]:

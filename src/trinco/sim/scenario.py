@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from trinco.core.claims import Claims, Network, letters_of
 from trinco.core.errors import BeyondClaims, UsageError
+from trinco.core.monitor import Monitor, claimed
 from trinco.core.node import Node
 from trinco.sim import faults as faults_module
 from trinco.sim.faults import Chaos, Crash, Fault, Partition
@@ -58,6 +59,11 @@ class Scenario:
     def values(self) -> dict[str, float]:
         """The letters of the claims' formulas."""
         return {**letters_of(self.build, self.n), **self.letters}
+
+    def monitors(self) -> list[Monitor]:
+        """Over what the paper claims, and over what else the system says must hold (``monitors(n)``)."""
+        own = self.build.monitors(self.n) if hasattr(self.build, "monitors") else []
+        return [*claimed(self.claims, **self.values), *own]
 
     def beyond(self) -> str | None:
         """The first thing in this scenario that the paper does not promise to survive."""

@@ -11,7 +11,7 @@ from trinco.core import cost
 from trinco.core.context import Phase
 from trinco.core.event import Event, Kind
 from trinco.core.message import Message
-from trinco.core.monitor import Monitor, claimed
+from trinco.core.monitor import Monitor
 from trinco.core.node import Node
 from trinco.core.trace import FORMAT, Header, Recording
 from trinco.protocols.detection import perfect
@@ -78,7 +78,7 @@ class Simulation:
         self.wires = Wires(scenario.links, _generator(scenario, "network"), steady)
         nodes = [self._or_liar(me, node) for me, node in enumerate(scenario.build(scenario.n))]
         self.recording = Recording(self._header(nodes), [type(node) for node in nodes]) if scenario.trace else None
-        self.monitors: list[Monitor] = claimed(scenario.claims, **scenario.values)
+        self.monitors: list[Monitor] = scenario.monitors()
         self.violation: Violation | None = None
         self.history: list[tuple[float, int, Kind]] = []
         self.liar_sent: list[Message] = []
