@@ -18,6 +18,7 @@ from tests import prove_leases, prove_locks
 from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.check.standard import model_of
+from trinco.core.claims import Network
 from trinco.core.monitor import BoundedBypass
 from trinco.lab.exhibits.catalogue import EXHIBITS
 from trinco.protocols.catalogue import ENTRIES, find
@@ -136,7 +137,7 @@ def proofs() -> dict[str, Callable[[], Figures]]:
     found["exhibits"] = exhibits
     for entry in (entry for entry in ENTRIES if not entry.claims.timed):
         found[f"messages {entry.name}"] = lambda name=entry.name: messages(name)
-        ordered = entry.name == "ricart-agrawala"
+        ordered = entry.claims.network is Network.FIFO
         for law in (Constant(1.0), Uniform(0.1, 5.0), Exponential(1.0), Lognormal(1.0, 1.0)):
             words = type(law).__name__.lower()
             found[f"seeds {entry.name} {words}"] = lambda name=entry.name, law=law, ordered=ordered: swarm(

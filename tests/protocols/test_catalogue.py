@@ -103,7 +103,7 @@ def test_a_single_crash_is_beyond_the_claims_and_blocks_somebody(entry: Entry) -
 
 
 @peers
-def test_two_nodes_at_least_and_somebody_asks(entry: Entry) -> None:
-    with pytest.raises(UsageError, match="at least 2"):
-        entry.nodes(1)
-    assert any(isinstance(node, Process) for node in entry.nodes(2))
+def test_so_many_nodes_at_least_and_somebody_asks(entry: Entry) -> None:
+    with pytest.raises(UsageError, match=f"at least {entry.smallest}"):
+        entry.nodes(entry.smallest - 1)
+    assert any(isinstance(node, Process) for node in entry.nodes(entry.smallest))

@@ -31,6 +31,13 @@ class Fairness(Enum):
     BY_TICKET = "by ticket, which a process takes when it is first refused"
 
 
+class Payer(Enum):
+    """Whose entry a message is part of, where it is not simply for its receiver, who waits for it."""
+
+    SENDER = "the sender's own, whoever receives it"
+    CAUSE = "that of the message which made its sender pass it on"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claims:
     """``letters``: what n, m, k and f stand for is given where a formula is evaluated, never here."""
@@ -39,8 +46,10 @@ class Claims:
     year: int | None = None
     network: Network
     messages_per_entry: Formula
-    paid_by_sender: frozenset[str] = frozenset()
-    """Kinds of messages that are part of their sender's own entry, whoever receives them: see ``core.cost``."""
+    paid_by: Mapping[str, Payer] = field(default_factory=dict)
+    """Kinds of messages that are not simply for whoever waits for them: see ``core.cost``."""
+    amortised: bool = False
+    """Whether messages per entry are meant on average: entries share messages, and a single one may seem dear."""
     delay: Formula
     """From asking to entering when nobody else asks, in message times, messages to several counted as parallel."""
     fairness: Fairness
@@ -75,8 +84,6 @@ def _plain(value: Any) -> Any:
         return value.text
     if isinstance(value, Enum):
         return value.name.lower().replace("_", "-")
-    if isinstance(value, frozenset):
-        return sorted(value)
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return value

@@ -23,11 +23,11 @@ def tag_of(message: Message) -> str:
     return str(tag)
 
 
-def kind_of(message: Any) -> str | None:
+def kind_of(message: Any) -> str:
     """The same, also for what a trace file holds of a message."""
     if isinstance(message, Message):
         return tag_of(message)
-    return str(message["type"]) if isinstance(message, dict) and "type" in message else None
+    return str(message["type"]) if isinstance(message, dict) and "type" in message else ""
 
 
 def describe(message: Any) -> str:

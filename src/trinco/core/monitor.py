@@ -5,7 +5,7 @@ the simulator and ``trinco verify`` simply feed it events, and the checker can k
 ``observe`` returns a sentence when something is wrong, else None; ``finish`` does the same at the end of a whole run.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -147,6 +147,7 @@ class OneLeader(Monitor):
     """Elections (S of the slides): once all is quiet, everybody who runs knows the same leader, and it runs too."""
 
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.ELECTED, Kind.CRASH, Kind.RESTART})
+    n: int
     leaders: tuple[tuple[int, int], ...] = ()
     """(who, whom it takes for the leader)"""
     dead: frozenset[int] = frozenset()
@@ -162,19 +163,32 @@ class OneLeader(Monitor):
         return None
 
     def finish(self) -> str | None:
-        return disagreement(self.leaders, self.dead)
+        known: dict[int, list[int]] = {}
+        for node, leader in self.leaders:
+            known.setdefault(leader, []).append(node)
+        if len(known) > 1:
+            sides = " and ".join(f"p{leader} by {_names(nodes)}" for leader, nodes in sorted(known.items()))
+            return f"{len(known)} leaders: {sides}"
+        gone = [leader for leader in known if leader in self.dead]
+        if gone:
+            return f"p{gone[0]} is taken for the leader, and has crashed"
+        ignorant = [node for node in range(self.n) if node not in self.dead and node not in dict(self.leaders)]
+        return f"a leader was elected, and not known to {_names(ignorant)}" if known and ignorant else None
 
 
-def disagreement(leaders: Iterable[tuple[int, int]], dead: Container[int]) -> str | None:
-    """What is wrong with these beliefs about who leads, when nothing is under way any more."""
-    known: dict[int, list[int]] = {}
-    for node, leader in leaders:
-        known.setdefault(leader, []).append(node)
-    if len(known) > 1:
-        sides = " and ".join(f"p{leader} by {_names(nodes)}" for leader, nodes in sorted(known.items()))
-        return f"{len(known)} leaders: {sides}"
-    gone = [leader for leader in known if leader in dead]
-    return f"p{gone[0]} is taken for the leader, and has crashed" if gone else None
+@dataclass(slots=True)
+class ElectionsEnd(Monitor):
+    """Elections (V of the slides): whoever notices that the leader is gone learns who leads, unless it crashes too."""
+
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.INPUT, Kind.ELECTED, Kind.CRASH})
+    electing: frozenset[int] = frozenset()
+
+    def observe(self, event: Event) -> str | None:
+        self.electing = self.electing | {event.node} if event.kind is Kind.INPUT else self.electing - {event.node}
+        return None
+
+    def finish(self) -> str | None:
+        return f"an election never ended for {_names(sorted(self.electing))}" if self.electing else None
 
 
 def _names(nodes: Iterable[int]) -> str:
@@ -184,7 +198,7 @@ def _names(nodes: Iterable[int]) -> str:
 def claimed(claims: Claims, **letters: float) -> list[Monitor]:
     """The monitors that watch over what a paper claims. What entries cost is judged at the end, by ``core.cost``."""
     if claims.elects:
-        return [OneLeader()]
+        return [OneLeader(int(letters["n"])), ElectionsEnd()]
     monitors: list[Monitor] = [AtMostInside(int(claims.k.high(**letters))), GrantedOnlyIfAsked()]
     if claims.bypass is not None:
         monitors.append(BoundedBypass(int(claims.bypass.high(**letters))))

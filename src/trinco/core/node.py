@@ -41,6 +41,12 @@ class Elector(Node):
     it says ``ctx.elected(leader)`` whenever it learns who leads, and remembers it in a field ``leader``."""
 
     __slots__ = ()
+    leader: int | None
+
+    @property
+    def electing(self) -> bool:
+        """Whether an election has not ended for this node."""
+        raise NotImplementedError
 
     def elect(self, ctx: Context) -> None:
         raise NotImplementedError

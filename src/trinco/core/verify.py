@@ -28,7 +28,7 @@ def verify(header: Header, events: Sequence[Event], claims: Claims | None) -> Fi
     if complaint is None and header.finished:
         complaint = next(filter(None, (monitor.finish() for monitor in monitors)), None)
     if complaint is None and claims and header.finished and _is_undisturbed(header, events):
-        costs = messages_per_entry(events, claims.paid_by_sender)
+        costs = messages_per_entry(events, claims.paid_by)
         if costs:
             complaint = beyond_claim(sum(costs) / len(costs), max(costs), claims, **_values(header))
     if complaint is not None and at is None:

@@ -102,7 +102,7 @@ def measure(sim: "Simulation") -> Metrics:
 def _costs(sim: "Simulation") -> list[int]:
     if sim.recording is None:
         return []
-    return messages_per_entry(sim.recording.events_without_clocks(), sim.scenario.claims.paid_by_sender)
+    return messages_per_entry(sim.recording.events_without_clocks(), sim.scenario.claims.paid_by)
 
 
 def _load(recording: Recording) -> list[float]:

@@ -15,7 +15,7 @@ travels to it.
 
 from dataclasses import dataclass
 
-from trinco.core.claims import Claims, Fairness, Network
+from trinco.core.claims import Claims, Fairness, Network, Payer
 from trinco.core.context import INSIDE, WAITING, Context
 from trinco.core.formula import Formula
 from trinco.core.ids import NOBODY, Ids, bit, members
@@ -27,7 +27,7 @@ CLAIMS = Claims(
     year=1983,
     network=Network.UNORDERED,
     messages_per_entry=Formula("0..2*(n-1)"),
-    paid_by_sender=frozenset({"request"}),
+    paid_by={"request": Payer.SENDER},
     delay=Formula("0..2"),
     fairness=Fairness.FIFO_BY_CLOCK,
 )

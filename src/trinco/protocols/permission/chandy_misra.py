@@ -21,7 +21,7 @@ needed.
 
 from dataclasses import dataclass
 
-from trinco.core.claims import Claims, Fairness, Network
+from trinco.core.claims import Claims, Fairness, Network, Payer
 from trinco.core.context import INSIDE, WAITING, Context
 from trinco.core.errors import DamagedData
 from trinco.core.formula import Formula
@@ -37,7 +37,7 @@ CLAIMS = Claims(
     year=1984,
     network=Network.UNORDERED,
     messages_per_entry=Formula("0..2*(n-1)"),
-    paid_by_sender=frozenset({"request"}),
+    paid_by={"request": Payer.SENDER},
     delay=Formula("0..2"),
     fairness=Fairness.BY_TURNS,
     k=Formula("k"),

@@ -20,7 +20,7 @@ is always granted before it, which is the paper's second condition.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trinco.core.claims import Claims, Fairness, Network
+from trinco.core.claims import Claims, Fairness, Network, Payer
 from trinco.core.context import WAITING, Context
 from trinco.core.formula import Formula
 from trinco.core.message import Message
@@ -31,7 +31,7 @@ CLAIMS = Claims(
     year=1978,
     network=Network.FIFO,
     messages_per_entry=Formula("3*(n-1)"),
-    paid_by_sender=frozenset({"request", "release"}),
+    paid_by={"request": Payer.SENDER, "release": Payer.SENDER},
     delay=Formula("2"),
     fairness=Fairness.FIFO_BY_CLOCK,
     bypass=Formula("2*(n-1)"),
