@@ -17,6 +17,7 @@ from trinco.core.claims import Network
 from trinco.core.context import IDLE, INSIDE, WAITING, Context, Phase
 from trinco.core.message import Message
 from trinco.core.node import Node, Process
+from trinco.protocols.detection.perfect import CRASHED, PerfectDetector
 
 
 class Notebook(Context):
@@ -44,6 +45,9 @@ class Notebook(Context):
     def grant(self, token: Any = None, until: Any = None) -> None:
         assert self.phase is WAITING, "this example enters without having asked"
         self.phase = INSIDE
+
+    def elected(self, leader: int) -> None:
+        pass
 
     def refuse(self, reason: str) -> None:
         self.phase = IDLE
@@ -140,12 +144,14 @@ def _next_worlds(model: Model, world: World) -> Iterator[tuple[tuple[Any, ...] |
                 for count in range(1, len(sent)):
                     yield (
                         None,
-                        _crash(_post(model, _taken(world, happening), happening.node, sent[:count]), happening.node),
+                        _crash(
+                            model, _post(model, _taken(world, happening), happening.node, sent[:count]), happening.node
+                        ),
                     )
     if world.crashes:
         for me, node in enumerate(world.nodes):
             if node is not None:
-                yield None, _crash(copy.deepcopy(world), me)
+                yield None, _crash(model, copy.deepcopy(world), me)
 
 
 def _happenings(model: Model, world: World) -> Iterator[Happening]:
@@ -208,11 +214,12 @@ def _post(model: Model, world: World, source: int, sent: list[tuple[int, Message
     return world
 
 
-def _crash(world: World, me: int) -> World:
+def _crash(model: Model, world: World, me: int) -> World:
     world.nodes[me], world.phases[me], world.left[me] = None, IDLE, {}
     world.channels = {channel: queue for channel, queue in world.channels.items() if channel[1] != me}
     world.crashes -= 1
-    return world
+    told = [to for to, node in enumerate(world.nodes) if isinstance(getattr(node, "detector", None), PerfectDetector)]
+    return _post(model, world, me, [(to, CRASHED) for to in told])
 
 
 def depth_of_first_violation(model: Model, graph: Graph) -> int | None:

@@ -14,10 +14,23 @@ from trinco.protocols import coordinator
 
 SHORTEST = {
     "slides/S-1": 7,
+    "slides/S-2": 10,
+    "slides/S-3": 15,
+    "slides/S-4": 12,
     "slides/S-5": 4,
     "ricart-agrawala/no-tie-break": 6,
     "token-ring/two-tokens": 4,
     "quorum-lease/untagged-commit": 16,
+    "chandy-misra/cyclic-start": 12,
+    "lamport/overtaken-request": 6,
+    "carvalho-roucairol/does-not-ask-back": 13,
+    "slides/S-9": 8,
+    "coordinator-failover/grant-of-the-dead": 10,
+    "slides/S-10": 5,
+    "slides/S-10a": 8,
+    "slides/S-10b": 10,
+    "slides/S-10c": 9,
+    "slides/S-10d": 10,
 }
 """The lease's stand in ``test_lease_exhibits``."""
 

@@ -125,6 +125,7 @@ class RegeneratingRing(Process):
                 self.collect(source, isinstance(message, Have))
 
     def answer(self, ctx: Context, coordinator: int, query: Query) -> None:
+        """The question may be quicker than the news of the crash, and we may pass the token on before that comes."""
         self.detector.suspects |= query.suspects
         has_the_token = self.move_to(query.epoch)
         ctx.send(coordinator, Have(query.epoch) if has_the_token else No(query.epoch))
