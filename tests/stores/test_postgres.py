@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,48 @@ def test_a_waiter_whose_connection_is_gone_is_passed_over(
     assert ask(link, name, Request(waiter, 30, 2, 30)).grade is Grade.COMMITTED
 
 
+def test_a_waiter_behind_a_pooler_is_not_taken_for_gone(link: PostgresLink, other: PostgresLink, name: str) -> None:
+    waiter = claim(1, address=THERE)
+    other.expect_hints(waiter.owner)
+    ask(link, name, Request(claim(0), 30))
+    ask(other, name, Request(waiter, 30, 1, 30))
+    other._pgconn.exec_(b"SELECT pg_advisory_unlock_all()")  # it was lent another connection than the one it entered by
+    ask(link, name, Release(claim(0)))
+    assert arrivals(other) == [Hint(waiter.owner)]
+    assert [each.claim for each in read(link, name).waiters] == [waiter]
+
+
+def test_the_first_in_line_leaves_the_others_behind_it(link: PostgresLink, other: PostgresLink, name: str) -> None:
+    waiters = [claim(handle, address=THERE) for handle in (1, 2, 3)]
+    ask(link, name, Request(claim(0), 30))
+    for ticket, each in enumerate(waiters):
+        other.expect_hints(each.owner)
+        ask(other, name, Request(each, 30, ticket, 0.1 if ticket == 2 else 30, entry=b"%d" % ticket))
+    until(lambda: not read(link, name).waiters[2].until)
+    ask(link, name, Release(claim(0)))
+    assert arrivals(other) == [Hint(waiters[0].owner)]
+    granted = ask(other, name, Request(waiters[0], 30, 0, 30, NEXT))
+    assert (granted.grade, granted.smaller, granted.ticket) == (Grade.COMMITTED, False, b"1")
+    assert ask(other, name, Release(waiters[0])).grade is Grade.DONE
+    assert [each.claim for each in read(link, name).settled(0).waiters] == [waiters[1]]
+
+
+def test_who_was_woken_is_overtaken_by_a_smaller_ticket_and_not_by_its_own_past(
+    link: PostgresLink, other: PostgresLink, name: str
+) -> None:
+    waiter = claim(1, 2, address=THERE)
+    other.expect_hints(waiter.owner)
+    for ticket, past in ((5, waiter.but(attempt=1)), (0, waiter)):
+        ask(link, name, Request(claim(0), 30))
+        ask(other, name, Request(waiter, 30, 5, 30))
+        ask(link, name, Release(claim(0)))
+        assert arrivals(other) == [Hint(waiter.owner)]
+        if ticket == 0:
+            assert ask(link, name, Request(claim(0), 30, ticket)).grade is Grade.COMMITTED
+        assert ask(other, name, Request(past, 30, 5, 30)).grade is Grade.REFUSED
+        ask(other, name, Release(waiter))
+
+
 def test_an_owner_that_cannot_be_notified_does_not_break_a_release(link: PostgresLink, name: str) -> None:
     ask(link, name, Request(claim(0), 30))
     ask(link, name, Request(Claim("\N{PILE OF POO}" * 3000, 1), 30, 1, 30))
@@ -314,20 +357,24 @@ def test_a_grant_waits_for_the_disk_even_where_the_database_would_not(
     postgres_server: PostgresServer, store: PostgresStore, name: str
 ) -> None:
     store.connect(HERE).close()
-    functions = queries("trinco")
+    statements = queries("trinco")
+    term, me, you = timedelta(seconds=9), (name, "me", 1), (name, "you", 1)
     calls = [
-        ("on", b"trinco_request", [name, "me", 1, MICROSECONDS, 0, None, NEXT_IN_SQL, None]),
-        ("off", b"trinco_quick_release", [name, "me", 1]),
-        ("on", b"trinco_quick_request", [name, "me", 1, MICROSECONDS, NEXT_IN_SQL, None]),
-        ("on", b"trinco_extend", [name, "me", 1, MICROSECONDS]),
-        ("off", b"trinco_release", [name, "me", 1]),
+        ("on", b"trinco_request", [*me, term, timedelta(0), None, NEXT_IN_SQL, None]),
+        ("off", b"trinco_give_back", me),
+        ("on", b"trinco_take_counted", [*me, term, None]),
+        ("on", b"trinco_extend", [*me, term]),
+        ("off", b"trinco_request", [*you, term, term, 7, NEXT_IN_SQL, None]),
+        ("off", b"trinco_give_back", me),
+        ("on", b"trinco_turn_counted", [*you, term, None, 7]),
+        ("off", b"trinco_release", you),
     ]
     with postgres_server.connect(cursor_factory=psycopg.RawCursor) as connection:
         for expected, statement, parameters in calls:
             opposite = "on" if expected == "off" else "off"
             with connection.transaction():
                 connection.execute(f"SET LOCAL synchronous_commit = {opposite}")
-                connection.execute(functions[statement], parameters)
+                assert connection.execute(statements[statement], parameters).fetchone(), statement
                 assert connection.execute("SHOW synchronous_commit").fetchone() == (expected,), statement
 
 
@@ -434,10 +481,12 @@ def test_a_name_that_cannot_be_kept_is_refused_in_one_line(link: PostgresLink) -
 
 
 def test_a_pooler_that_forgets_prepared_statements_does_no_harm(link: PostgresLink, name: str) -> None:
-    link._pgconn.exec_(b"DEALLOCATE ALL")
     first = ask(link, name, Request(claim(0), 30, token=NEXT))
     assert ask(link, name, Release(claim(0))).grade is Grade.DONE
+    link._pgconn.exec_(b"DEALLOCATE ALL")
     assert ask(link, name, Request(claim(0), 30, token=NEXT)).token == first.token + 1
+    assert ask(link, name, Release(claim(0))).grade is Grade.DONE
+    assert ask(link, name, Request(claim(0), 30, token=NEXT)).token == first.token + 2
 
 
 def test_an_access_that_takes_too_long_fails_and_changes_nothing(

@@ -137,6 +137,23 @@ def test_a_lease_that_has_run_out_is_free_for_others_and_gone_for_its_owner(call
     assert caller.ask(name, Extend(mine(), 30, 1)).grade is Grade.GONE
 
 
+def test_a_release_that_comes_too_late_is_told_so(caller: Caller, name: str) -> None:
+    caller.ask(name, Request(mine(), 0.05))
+    limit = time.monotonic() + LIMIT_S
+    while caller.item(name).holder is not None:
+        assert time.monotonic() < limit
+    assert caller.ask(name, Release(mine())).grade is Grade.GONE
+
+
+def test_a_guess_far_beyond_the_servers_clock_is_not_committed(caller: Caller, name: str) -> None:
+    for attempt in (1, 2):
+        claim, now = mine(attempt=attempt), time.time_ns() // 1000
+        assert caller.ask(name, Request(claim, 30, token=now + 2 * 3600 * MICRO)).grade is Grade.TENTATIVE
+        caller.ask(name, Release(claim))
+        assert caller.ask(name, Request(claim, 30, token=now + 1800 * MICRO + attempt)).grade is Grade.COMMITTED
+        caller.ask(name, Release(claim))
+
+
 def test_no_lease_counts_for_longer_than_t_max(redis_server: RedisServer, name: str) -> None:
     caller = Caller(redis_server.url + "&t_max=2s")
     assert caller.ask(name, Request(mine(), 1000)).remaining == 2
@@ -149,8 +166,7 @@ local ends = (time[1] + 50) * 1000000
 for number = 1, 1024 do
   waiters[number] = {owner = 'w' .. number, attempt = 1, ends = ends, ticket = 2 * number, entry = ARGV[1]}
 end
-local holder = {owner = 'h', attempt = 1, ends = ends}
-redis.call('SET', KEYS[1], cmsgpack.pack({trinco = 1, token = 5, holder = holder, waiters = waiters}))
+redis.call('SET', KEYS[1], cmsgpack.pack(2, 5, nil, 'h', 1, ends, nil, nil, nil, waiters))
 """
 
 

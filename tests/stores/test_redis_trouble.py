@@ -229,20 +229,28 @@ def double(value: float) -> bytes:
 
 
 def text(value: str) -> bytes:
-    return bytes([0xA0 + len(value)]) + value.encode()
+    return bytes([0xD9, len(value)]) + value.encode()
 
 
-def item_with(ends: bytes = double(1), token: bytes = b"\x05", waiters: bytes = b"\x90") -> bytes:
-    holder = b"\x83" + text("owner") + text("o") + text("attempt") + b"\x01" + text("ends") + ends
-    fields = text("trinco") + b"\x01" + text("token") + token + text("holder") + holder + text("waiters") + waiters
-    return b"\x84" + fields
+NOTHING = b"\xc0"
+NOBODY = 6 * NOTHING
+SOMEBODY = text("o") + b"\x01" + double(1) + 3 * NOTHING
+ME = text(mine().owner) + b"\x01" + double(2.0**52) + 3 * NOTHING
 
 
-def test_the_sound_item_of_the_next_test_is_sound(redis_server: RedisServer) -> None:
+def item_with(
+    holder: bytes, number: bytes = b"\x02", token: bytes = b"\x05", evidence: bytes = NOTHING, waiters: bytes = b"\x90"
+) -> bytes:
+    return number + token + evidence + holder + waiters
+
+
+@pytest.mark.parametrize("holder", [NOBODY, SOMEBODY, ME])
+def test_the_sound_items_of_the_next_test_are_sound(redis_server: RedisServer, holder: bytes) -> None:
     with vendor(redis_server) as connection:
-        connection.set("trinco:{sound}", item_with())
+        connection.set("trinco:{sound}", item_with(holder))
     caller = Caller(redis_server.url)
     assert caller.ask("sound", Request(mine(), 30, token=NEXT)).token == 6
+    assert caller.ask("sound", Release(mine())).grade is Grade.DONE
 
 
 @pytest.mark.parametrize(
@@ -252,17 +260,27 @@ def test_the_sound_item_of_the_next_test_is_sound(redis_server: RedisServer) -> 
         b"hello",
         b"\x81",
         b"\x80",
-        item_with()[:-1],
-        item_with() + b"\x01",
-        item_with(ends=double(math.nan)),
-        item_with(ends=double(-math.inf)),
-        item_with(ends=b"\xc0"),
-        item_with(token=double(2.0**53)),
-        item_with(token=text("9")),
-        item_with(waiters=b"\x91\x80"),
-        item_with(waiters=b"\x81" + text("a") + b"\x01"),
-        item_with(waiters=b"\xc3"),
-        item_with().replace(b"trinco\x01", b"trinco\x02"),
+        item_with(SOMEBODY.replace(double(1), double(math.nan))),
+        item_with(SOMEBODY.replace(double(1), double(-math.inf))),
+        item_with(SOMEBODY.replace(double(1), NOTHING)),
+        item_with(ME.replace(double(2.0**52), double(2.0**53))),
+        item_with(ME.replace(double(2.0**52), text("9"))),
+    ]
+    + [
+        damaged
+        for holder in (NOBODY, SOMEBODY, ME)
+        for damaged in (
+            item_with(holder)[:-1],
+            item_with(holder) + b"\x01",
+            item_with(holder, token=double(2.0**53)),
+            item_with(holder, token=double(-1)),
+            item_with(holder, token=text("9")),
+            item_with(holder, evidence=b"\x01"),
+            item_with(holder, waiters=b"\x91\x80"),
+            item_with(holder, waiters=b"\x81" + text("a") + b"\x01"),
+            item_with(holder, waiters=b"\xc3"),
+            item_with(holder, number=b"\x03"),
+        )
     ],
 )
 def test_a_damaged_item_grants_nothing_and_stays_as_it_is(redis_server: RedisServer, damage: bytes) -> None:
@@ -359,17 +377,21 @@ def test_two_reads_at_once_may_both_be_large(redis_server: RedisServer) -> None:
         b"*0\r\n",
         b"+committed 1 1 1 0 - -\r\n",
         blob(b"committed"),
-        blob(b"committed 1 1 30000000 0 - -"),
-        blob(b"committed 1 1 30000000 0 4 -\n"),
-        blob(b"committed 1 1 30000000 0 -1 1\n"),
-        blob(b"committed 1 1 30000000 2 - -\n"),
-        blob(b"committed 1 1 30000000 0 - -\nmore"),
-        blob(b"committed 1 one 30000000 0 - -\n"),
-        blob(b"committed 1 1 nan 0 - -\n"),
-        blob(b"committed - 1 30000000 0 - -\n"),
-        blob(b"failed 1 1 30000000 0 - -\n"),
-        blob(b"committed 1 1 " + b"9" * 4000 + b" 0 - -\n"),
-        blob(b"committed 1 " + b"9" * 5000 + b" 30000000 0 - -\n"),
+        blob(b"committed 1 1"),
+        blob(b"committed 1 1 1"),
+        blob(b"committed 1 1 1 30000000 0"),
+        blob(b"committed 1 1 1 30000000 0 - -"),
+        blob(b"committed 1 1 1 30000000 0 4 -\n"),
+        blob(b"committed 1 1 1 30000000 0 -1 1\n"),
+        blob(b"committed 1 1 1 30000000 2 - -\n"),
+        blob(b"committed 1 1 1 30000000 0 - -\nmore"),
+        blob(b"committed 1 1 one 30000000"),
+        blob(b"committed 1 1 1 nan"),
+        blob(b"committed 1 - 1 30000000"),
+        blob(b"committed - 1 1 30000000"),
+        blob(b"failed 1 1 1 30000000"),
+        blob(b"committed 1 1 1 " + b"9" * 4000),
+        blob(b"committed 1 1 " + b"9" * 5000 + b" 30000000"),
         b"*11\r\n+item\r\n:1\r\n:1\r\n_\r\n:1\r\n+o\r\n_\r\n:1\r\n:1\r\n:1\r\n_\r\n",
         b"*11\r\n+item\r\n:1\r\n:1\r\n_\r\n:1\r\n*0\r\n:1\r\n:1\r\n:1\r\n:1\r\n_\r\n",
     ],
@@ -383,10 +405,16 @@ def test_an_answer_that_makes_no_sense_is_no_yes(reply: bytes) -> None:
 
 
 def test_the_sound_answer_of_the_last_test_is_sound() -> None:
-    with FakeServer({b"EVALSHA": blob(b"committed 1 2 30000000 0 1 -\ne")}) as fake:
-        said = Caller(fake.url).ask("x", Request(mine(), 30))
-        assert said == Answer(Grade.COMMITTED, 2, 30.0, evidence=b"e")
-        close_callers()
+    grant = Answer(Grade.COMMITTED, 2, 30.0)
+    sound = {
+        b"committed 1 1 2 30000000": grant,
+        b"committed 1 1 2 30000000 0 1 -\ne": grant.but(evidence=b"e"),
+        b"done 1 1": Answer(Grade.DONE),
+    }
+    for reply, said in sound.items():
+        with FakeServer({b"EVALSHA": blob(reply)}) as fake:
+            assert Caller(fake.url).ask("x", Request(mine(), 30)) == said
+            close_callers()
 
 
 def test_half_an_answer_is_waited_for_without_blocking() -> None:
