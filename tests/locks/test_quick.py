@@ -100,6 +100,7 @@ class World:
         elif step == "moment":
             self.now += 0.02
         self.hub.pump()
+        self.hub.next_due()  # a shell looks when to wake up, and then sleeps
 
     def looks(self) -> tuple[Any, ...]:
         claimant = self.claimant

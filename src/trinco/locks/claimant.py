@@ -109,6 +109,9 @@ class Claimant(LeaseClient):
     def starts(self) -> None:
         self.acquire(self.world)
 
+    def expect_to_wait(self) -> None:
+        """What is under way was not answered at once."""
+
     def leaves(self) -> None:
         """Give everything back, and be done when every base has answered."""
         self.leaving = True

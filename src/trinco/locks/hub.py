@@ -163,7 +163,8 @@ class Hub(Links):
     def settles(self, done: "Callable[[], bool]") -> bool:
         """Whether something is done without any waiting. Replies are looked for without asking the system which link
         has any: a server on this host may have answered before we had time to sleep, and then two calls are saved."""
-        self.pump()
+        if self._inbox or self._newcomers:
+            self.pump()
         if done():
             return True
         for base, outstanding in enumerate(self._outstanding):
@@ -214,7 +215,9 @@ class Hub(Links):
         return None
 
     def next_due(self) -> float:
-        """When something has to be done although nothing arrives."""
+        """When something has to be done although nothing arrives. Whoever asks is about to wait."""
+        for claimant in self.active.values():
+            claimant.expect_to_wait()
         return min((min(each.timers.values()) for each in self.active.values() if each.timers), default=NEVER)
 
     # Whom to ask first

@@ -38,7 +38,7 @@ class QuickClaimant(Claimant):
     pending; ``awaited``: how many have not answered it. ``held``: the bases' records while we hold, where
     those of ``granting`` have granted."""
 
-    __slots__ = ("answers", "awaited", "believed", "contacted", "granting", "held", "pending")
+    __slots__ = ("answers", "armed", "awaited", "believed", "contacted", "granting", "held", "pending")
 
     def __init__(self, hub: "Hub", owner: str, resource: str, terms: "Terms") -> None:
         self.pending: Request | Release | None = None
@@ -46,6 +46,7 @@ class QuickClaimant(Claimant):
         self.believed: Instant | None = None
         self.contacted: Sequence[int] = ()
         self.awaited = 0
+        self.armed = False
         self.granting: Sequence[int] = ()
         self.held: tuple[Base, ...] = ()
         Claimant.__init__(self, hub, owner, resource, terms)
@@ -87,13 +88,18 @@ class QuickClaimant(Claimant):
         self.answers = []
         self.contacted = positions
         self.awaited = len(positions)
-        access, claim, late = Apply(operation), operation.claim, False
+        self.armed = False
+        access, claim = Apply(operation), operation.claim
         for position in positions:
-            late |= self.hub.send(self, position, access, (self.bases[position].epoch, claim))
-        if late:
+            self.hub.send(self, position, access, (self.bases[position].epoch, claim))
+
+    def expect_to_wait(self) -> None:
+        if self.pending is not None and not self.armed:
             self._arm()
 
     def _arm(self) -> None:
+        """Timers are set when somebody is about to wait: most answers come before that."""
+        self.armed = True
         set_timer, terms = self.world.set_timer, self.terms
         if self.stage is Stage.ASKING and terms.policy is not Policy.PRIORITY:
             set_timer(GIVE_UP, terms.patience)
@@ -109,8 +115,8 @@ class QuickClaimant(Claimant):
         operation, self.pending = self.pending, None
         if operation is None:
             return
-        if not self.timers:
-            self._arm()  # it was answered at once, and not as expected
+        if not self.armed:
+            self._arm()
         chain = (Plan(operation, self.believed),)
         self.bases = tuple(
             base.forgotten(asked=True).but(chain=chain) if position in self.contacted else base.forgotten(asked=False)
@@ -155,7 +161,8 @@ class QuickClaimant(Claimant):
     def _take(self, answer: Answer) -> None:
         """What ``LeaseClient`` does when it holds."""
         self.pending = None
-        self.timers.clear()
+        if self.armed:
+            self.timers.clear()
         self.stage = Stage.HOLDING
         self.until = self.believed
         token = None if self.guess is None else answer.token

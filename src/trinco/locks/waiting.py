@@ -78,7 +78,7 @@ class Waiting:
                 if self._at_poller:
                     self._sleep(nap, sleepers)
                 else:
-                    self._poll(nap)
+                    self._poll(nap, sleepers)
                 hub.pump()
                 if done():
                     return True
@@ -86,16 +86,22 @@ class Waiting:
             if self._sleepers and not self._at_poller:
                 self._sleepers.pop(0).release()  # somebody must take our place
 
-    def _poll(self, nap: float) -> None:
+    def _poll(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
+        """Whoever else takes in meanwhile what we wait for rings: the poller does not see it any more."""
         hub = self.hub
         hub.start_polling()
         self._at_poller = True
+        for sleeper in sleepers:
+            sleeper.waker = hub.ring
         self.mutex.release()
         try:
             events = hub.poller.poll(_as_timeout(hub.poller, nap))
         finally:
             self.mutex.acquire()
             self._at_poller = False
+            for sleeper in sleepers:
+                if sleeper.waker == hub.ring:
+                    sleeper.waker = None
         hub.ready(events)
 
     def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:

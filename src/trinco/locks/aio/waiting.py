@@ -69,7 +69,7 @@ class AsyncWaiting:
                 if self._at_poller:
                     await self._sleep(nap, sleepers)
                 else:
-                    await self._poll(nap)
+                    await self._poll(nap, sleepers)
                 hub.pump()
                 if done():
                     return True
@@ -83,10 +83,14 @@ class AsyncWaiting:
             await cancel_shielded_checkpoint()
             self._yielded_at = self.hub.clock()
 
-    async def _poll(self, nap: float) -> None:
+    async def _poll(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
+        """Whoever else takes in meanwhile what we wait for wakes us: the poller does not see it any more."""
         hub = self.hub
         hub.start_polling()
         self._at_poller = True
+        wake = hub.ring if is_trio() else self._wake
+        for sleeper in sleepers:
+            sleeper.waker = wake
         try:
             if is_trio():
                 with anyio.move_on_after(max(nap, 0)):
@@ -95,6 +99,9 @@ class AsyncWaiting:
                 await self._watch(max(nap, 0))
         finally:
             self._at_poller = False
+            for sleeper in sleepers:
+                if sleeper.waker == wake:
+                    sleeper.waker = None
         self._yielded_at = hub.clock()
         if hub.poller is not None:  # the service may have been closed meanwhile
             hub.ready(hub.poller.poll(0))
@@ -121,6 +128,9 @@ class AsyncWaiting:
 
     def _ring(self) -> None:
         self._alarm = None
+        self._wake()
+
+    def _wake(self) -> None:
         if self._seen is not None:
             _resolve(self._seen)
 
