@@ -24,6 +24,8 @@ SHORTEST = {
     "chandy-misra/cyclic-start": 12,
     "lamport/overtaken-request": 6,
     "carvalho-roucairol/does-not-ask-back": 13,
+    "maekawa/no-inquire": 5,
+    "maekawa/displaced": 9,
     "slides/S-9": 8,
     "coordinator-failover/grant-of-the-dead": 10,
     "slides/S-10": 5,

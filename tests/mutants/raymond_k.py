@@ -1,6 +1,6 @@
 """Raymond 1989 (k entries) with one rule broken each."""
 
-from trinco.protocols.permission.raymond_k import RaymondK, Reply, Request
+from trinco.protocols.permission.raymond_k import RaymondK, Reply
 
 
 class TakesOldRepliesForNew(RaymondK):
