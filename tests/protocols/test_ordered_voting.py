@@ -86,7 +86,7 @@ def test_who_asks_alone_enters_after_three_message_times(m: int) -> None:
     "law", [Uniform(0.1, 20.0), Exponential(1.0), Lognormal(1.0, 1.0)], ids=lambda law: type(law).__name__
 )
 @pytest.mark.parametrize("m", [2, 3, 9])
-def test_no_entry_is_charged_more_than_claimed_however_late_votes_come(m: int, law: Uniform) -> None:
+def test_on_average_no_entry_takes_more_than_claimed_however_late_votes_come(m: int, law: Uniform) -> None:
     for seed in range(4):
         links = Links(law, ordered=False)
         result = run(scenario(m, 6, workload=saturated(40, hold=Constant(0.0)), links=links, seed=seed))

@@ -35,7 +35,7 @@ def toy(build, n, claims=ANYTHING_GOES, **rest):
 def known(name, n, **rest):
     """A scenario with a protocol of the catalogue; of leases, with n clients."""
     entry = catalogue.find(name)
-    n += 4 if name == "quorum-lease" else 0
+    n = n + 4 if name == "quorum-lease" else max(n, entry.smallest)
     return Scenario(**{"protocol": name, "build": entry.build, "claims": entry.claims, "n": n, **rest})
 
 

@@ -14,13 +14,13 @@ from trinco.lab.properties import Properties
 from trinco.view.comparison_plot import draw_comparison, draw_elections
 from trinco.view.plots import Curve, Panel, Points, apart, draw, format_of, need_matplotlib, picture, written
 
-pytest.importorskip("matplotlib")
+Text = pytest.importorskip("matplotlib.text").Text
 
 SIZES = (4, 8, 32)
 
 
 def compared(chosen, sizes=SIZES):
-    nothing = Properties({}, "")
+    nothing = Properties({}, "", "")
     return [Compared(subject, tuple(measure(subject.entry, n) for n in sizes), nothing, ()) for subject in chosen]
 
 
@@ -39,7 +39,7 @@ def points(axes):
 
 
 def texts(figure):
-    """Everything written, with the room it takes."""
+    """Everything written, with the room it takes; the thin lines that lead to it may pass others."""
     figure.draw_without_rendering()
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
     written_in = [text for legend in legends for text in legend.get_texts()]
@@ -48,7 +48,7 @@ def texts(figure):
     left = [axes._left_title for axes in figure.axes]
     ticks = [tick for axes in figure.axes for tick in (*axes.get_xticklabels(), *axes.get_yticklabels())]
     return {
-        text: text.get_window_extent() for text in (*written_in, *beside, *titles, *left, *ticks) if text.get_text()
+        text: Text.get_window_extent(text) for text in (*written_in, *beside, *titles, *left, *ticks) if text.get_text()
     }
 
 

@@ -191,7 +191,7 @@ class Cells:
             else:
                 sent += 1
             kept = outcome.stores[: done - sent]
-            dead = Outcome(self.handlers.dead(local, stored), outcome.sends[:sent], (), outcome.choices, kept)
+            dead = Outcome(self.handlers.dead(outcome.local, stored), outcome.sends[:sent], (), outcome.choices, kept)
             yield Label(node, event, dead, crashes=True)
 
     def _events(self, node: int, local: int, inbox: Inbox) -> Iterator[tuple[Event, Inbox]]:

@@ -5,30 +5,32 @@ the slides' assumption (known maximum delays) in its simplest form; orders in wh
 messages are still under way are left to the simulator.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from trinco.check.model import Clocks, Model, Timers
 from trinco.check.view import View
 from trinco.core.claims import Network
-from trinco.core.monitor import disagreement
-from trinco.core.node import Node
+from trinco.core.node import Elector, Node
 
 
 def election_model(
     nodes: Sequence[Node],
     *,
     notices: int = 1,
+    noticing: frozenset[int] | None = None,
     crashes: int = 0,
     restarts: int = 0,
     network: Network = Network.UNORDERED,
     fires: int = 3,
     reductions: bool = True,
 ) -> Model:
-    """``notices``: how often each node may notice that the leader does not answer, rightly or not."""
+    """``notices``: how often each node may notice that the leader does not answer, rightly or not; only the nodes in
+    ``noticing`` may, if it is given."""
     return Model(
         nodes=nodes,
         network=network,
         inputs={"elect": notices},
+        called=noticing,
         crashes=crashes,
         restarts=restarts,
         timers=Timers.PUNCTUAL,
@@ -36,20 +38,27 @@ def election_model(
         clocks=Clocks(),
         reductions=reductions,
         never=(disagree_when_quiet,),
-        sometimes={"a leader is elected": _somebody_leads},
-        reachable={"the election ends": View.quiet},
+        sometimes={"a leader is elected": somebody_leads},
+        reachable={"the election ends": election_ended},
     )
 
 
 def disagree_when_quiet(view: View) -> bool:
-    """Two leaders, once nothing is under way. That the one leader has crashed since is for somebody to notice."""
-    return view.quiet() and disagreement(_leaders(view), dead=()) is not None
+    """nothing is under way, somebody leads, and not everybody knows it"""
+    if not view.quiet():
+        return False
+    leaders = {node.leader for node in _living(view)}  # that one of them has crashed is for somebody to notice
+    return len(leaders) > 1 and any(leader is not None and view.alive(leader) for leader in leaders)
 
 
-def _somebody_leads(view: View) -> bool:
-    return any(True for _ in _leaders(view))
+def election_ended(view: View) -> bool:
+    """Nothing is under way, and nobody waits for anything."""
+    return view.quiet() and not any(node.electing for node in _living(view))
 
 
-def _leaders(view: View) -> list[tuple[int, int]]:
-    living = ((node, view.node(node)) for node in view.ids if view.alive(node))
-    return [(me, node.leader) for me, node in living if node.leader is not None]
+def somebody_leads(view: View) -> bool:
+    return any(node.leader is not None for node in _living(view))
+
+
+def _living(view: View) -> Iterator[Elector]:
+    return (view.node(node) for node in view.ids if view.alive(node))

@@ -169,7 +169,8 @@ class Handlers:
 
     def first(self, me: int, node: Node) -> tuple[Outcome, ...]:
         """The states in which a node may start."""
-        left = tuple((name, count) for name, count in self.model.inputs.items() if hasattr(node, name))
+        called = self.model.called is None or me in self.model.called
+        left = tuple((name, count) for name, count in self.model.inputs.items() if called and hasattr(node, name))
         return self._branches(me, Local(snapshot.take(node), left=left), Event("start"))
 
     def outcomes(self, me: int, local: int, event: Event) -> tuple[Outcome, ...]:
@@ -186,6 +187,7 @@ class Handlers:
         return self.dead(local, was.stored)
 
     def dead(self, local: int, stored: Any) -> int:
+        """``local`` is the state that it would be in, had it not crashed in the middle of its last step."""
         was = self.locals[local]
         left = was.left if self.model.restarts else ()
         return self.intern(Local((was.state[0],), left=left, stored=stored, alive=False))

@@ -44,6 +44,8 @@ class Model:
     network: Network = Network.FIFO
     inputs: Mapping[str, int | None] = field(default_factory=lambda: {"acquire": 1})
     """How often the environment may call each input of a node; None is for ever. Release comes with being inside."""
+    called: frozenset[int] | None = None
+    """The nodes whose inputs the environment may call; None is everybody's."""
     crashes: int = 0
     restarts: int = 0
     """How many crashed nodes may come back. What was sent to them meanwhile is lost."""

@@ -66,7 +66,8 @@ class Checker:
         entered = {cell.node for number, cell in enumerate(cells.cells) if cells.local(number).believes}
         if self.search.symmetry:
             entered |= {node for group in self.model.symmetric if group & entered for node in group}
-        idle = [f"p{node}" for node in self.model.processes if node not in entered]
+        asking = [node for node in self.model.processes if self.model.called is None or node in self.model.called]
+        idle = [f"p{node}" for node in asking if node not in entered]
         if idle:
             return Violation("vacuous", f"{', '.join(idle)} never entered in any run")
         return None

@@ -39,6 +39,8 @@ COMMANDS = {
     "sim": "simulate a protocol: metrics, monitors, faults, many seeds",
     "check": "check a protocol exhaustively: every order of every event",
     "exhibit": "flaws kept alive: find their shortest counterexample",
+    "planes": "projective planes: whom each node asks, and that any two ask one in common",
+    "compare": "the algorithms side by side: claimed, measured, drawn",
     "verify": "run the monitors over a recorded trace",
 }
 """Each is the module of that name here (with an underscore behind a word that Python keeps for itself), imported only

@@ -19,8 +19,10 @@ class Electorate:
 
     def __init__(self, sim: "Simulation", workload: Elections) -> None:
         for node, at in workload.notices:
-            if not isinstance(sim.hosts[node].node, Elector):
+            if not 0 <= node < len(sim.hosts) or not isinstance(sim.hosts[node].node, Elector):
                 raise UsageError(f"node {node} takes part in no election")
+            if at < 0:
+                raise UsageError(f"node {node} cannot notice anything before the run starts")
             sim.kernel.schedule(at, sim.hosts[node].call, "elect")
 
     def seen(self, host: Host, kind: Kind) -> None:

@@ -73,7 +73,7 @@ Fault: TypeAlias = Crash | Restart | Pause | Slow | Drift | Partition
 @dataclass(frozen=True)
 class Chaos:
     """Faults at random: so many of each, somewhere between 0 and ``within``. A node that is to come back crashes at
-    once; one that is not may do so in the middle of a multi-send."""
+    once; of those that are not, half do so in the middle of a multi-send, which may never come."""
 
     crashes: int = 0
     restarts: bool = False
@@ -91,7 +91,7 @@ class Chaos:
         faults: list[Fault] = []
         for node in rng.sample(range(n), min(self.crashes, n)):
             at = self.within * rng.random()
-            in_multi_send = not self.restarts and rng.randrange(n)
+            in_multi_send = not self.restarts and rng.randrange(2) and rng.randrange(n)
             faults.append(Crash(node, at, after_sends=in_multi_send or None))
             if self.restarts:
                 faults.append(Restart(node, at + self.lasts))

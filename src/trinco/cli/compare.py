@@ -1,0 +1,171 @@
+"""``trinco compare``: the algorithms side by side, claimed and measured."""
+
+import argparse
+import csv
+import io
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from trinco.cli import exits
+from trinco.cli.comparison_tables import print_comparison, print_elections, print_vote_loss
+from trinco.cli.files import refuse_unwritable, write_plot, write_text
+from trinco.cli.output import print_json
+from trinco.cli.parser import add_json, add_settings, whole
+from trinco.cli.progress import progress
+from trinco.core.errors import UsageError
+from trinco.lab import vote_loss
+from trinco.lab.comparison import SIZES, compare, subjects
+from trinco.lab.election_comparison import compare_elections, elections
+from trinco.lab.pieces import Listener
+from trinco.sim.workers import process_pool
+
+EXAMPLES = """examples:
+  trinco compare                                    every algorithm, n = 4 to 128
+  trinco compare --plot compare.png                 and a picture: formulas as lines, measurements as points
+  trinco compare lamport maekawa -n 4,16            two of them
+  trinco compare voting --set doublings=1 -n 32     short back-offs: the use of the resource falls as the load grows
+  trinco compare --elections --plot elections.svg   messages against n, and against the rank of who notices
+  trinco compare --vote-loss                        what coordinators that forget may do to voting
+  trinco compare --csv compare.csv --json
+
+exit: 0 done, 1 something measured contradicts what is claimed
+"""
+
+T = TypeVar("T")
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compare algorithms: messages per entry, delays, fairness, properties and the use of the resource, each as "
+        "claimed and as measured, over a sweep of n."
+    )
+    parser.epilog = EXAMPLES
+    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help="names from 'trinco protocols' (all)")
+    sizes = ",".join(map(str, SIZES))
+    parser.add_argument("-n", type=_sizes, metavar="N,N,...", help=f"numbers of nodes ({sizes})")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--elections", action="store_true", help="compare elections instead")
+    instead.add_argument(
+        "--vote-loss", action="store_true", help="how likely it is that lost votes let two in, instead"
+    )
+    add_settings(parser)
+    parser.add_argument("--seed", type=whole(0, "the seed"), default=0, help="decides everything that is random (0)")
+    parser.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write all figures as a table")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture: .png or .svg")
+    add_json(parser)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({whole(2, "n")(each.strip()) for each in text.split(",")}))
+
+
+def run(options: argparse.Namespace) -> int:
+    _refuse_in_vain(options)
+    if options.vote_loss:
+        return _vote_loss(options)
+    return _elections(options) if options.elections else _compare(options)
+
+
+def _refuse_in_vain(options: argparse.Namespace) -> None:
+    """What could only fail after minutes of work."""
+    if options.vote_loss and (options.protocols or options.n or options.set or options.plot):
+        raise UsageError("--vote-loss takes no protocols, no -n, no --set and no --plot")
+    if options.plot:
+        from trinco.view.plots import format_of, need_matplotlib
+
+        format_of(options.plot.name)
+        need_matplotlib()
+    for path in (options.csv, options.plot):
+        if path:
+            refuse_unwritable(path)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    chosen = subjects(options.protocols, options.set)
+    sizes = options.n or SIZES
+    compared = _work(options, lambda executor, tell: compare(chosen, sizes, options.seed, executor, tell))
+    if compared is None:
+        return exits.INTERRUPTED
+    if options.csv:
+        _write_csv(options.csv, [row for each in compared for row in each.rows()])
+    if options.plot:
+        from trinco.view.comparison_plot import draw_comparison
+
+        write_plot(options.plot, draw_comparison(compared))
+    if options.json:
+        told = [each.as_dict() for each in compared]
+        print_json({"seed": options.seed, "sizes": list(sizes), "protocols": told})
+    else:
+        print_comparison(compared)
+    return exits.VIOLATED if any(list(each.violations) for each in compared) else exits.DONE
+
+
+def _elections(options: argparse.Namespace) -> int:
+    chosen = elections(options.protocols, options.set)
+    sizes = options.n or SIZES
+    compared = _work(options, lambda executor, tell: compare_elections(chosen, sizes, executor, tell))
+    if compared is None:
+        return exits.INTERRUPTED
+    if options.csv:
+        _write_csv(options.csv, [row for each in compared for row in each.rows()])
+    if options.plot:
+        from trinco.view.comparison_plot import draw_elections
+
+        write_plot(options.plot, draw_elections(compared))
+    if options.json:
+        print_json({"sizes": list(sizes), "elections": [each.as_dict() for each in compared]})
+    else:
+        print_elections(compared)
+    return exits.VIOLATED if any(cost.violation for each in compared for cost in each.costs) else exits.DONE
+
+
+def _vote_loss(options: argparse.Namespace) -> int:
+    losses, measured = vote_loss.table(), vote_loss.simulate(seed=options.seed)
+    predicted = [asdict(each) for each in losses]
+    simulated = [asdict(each) | {"share": each.share} for each in measured]
+    if options.csv:
+        _write_csv(options.csv, [*predicted, *simulated])
+    if options.json:
+        print_json({"seed": options.seed, "predicted": predicted, "simulated": simulated})
+    else:
+        print_vote_loss(losses, measured)
+    return exits.DONE
+
+
+def _work(options: argparse.Namespace, work: Callable[[Executor | None, Listener], T]) -> T | None:
+    """None if it was interrupted."""
+    done = 0.0
+    with progress(quiet=options.json) as tell:
+
+        def listen(title: str, share: float) -> None:
+            nonlocal done
+            done = share
+            tell(title, share)
+
+        jobs = options.jobs
+        workers: AbstractContextManager[Executor | None] = process_pool(jobs) if jobs > 1 else nullcontext()
+        try:
+            with workers as executor:
+                return work(executor, listen)
+        except KeyboardInterrupt:
+            for worker in multiprocessing.active_children():
+                worker.terminate()  # what it has in hand may take it long
+            sys.stderr.write(f"trinco: interrupted after {done:.0%} of the work\n")
+            return None
+
+
+def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())

@@ -1,0 +1,97 @@
+"""``trinco reproduce``: a paper's tables and figures, beside what we measure."""
+
+import argparse
+import os
+import sys
+from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from trinco.cli import exits
+from trinco.cli.files import refuse_unwritable, write_plot
+from trinco.cli.output import print_json, print_table
+from trinco.cli.parser import add_json, whole
+from trinco.cli.progress import progress
+from trinco.core.errors import UsageError
+from trinco.lab.reproduction import EXPERIMENTS, Reproduction, names
+from trinco.protocols.catalogue import suggest
+from trinco.sim.workers import process_pool
+
+EXAMPLES = """examples:
+  trinco reproduce                        what can be reproduced
+  trinco reproduce forks                  messages per entry of the projective forks, claim by claim
+  trinco reproduce forks --quick
+  trinco reproduce robust-k --plot robust-k.png
+  trinco reproduce bakery --json
+
+exit: 0 whenever it ran to its end; a claim that does not hold is a finding, not a failure
+"""
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Run a paper's experiments again: its figures, ours beside them, and a verdict on each claim."
+    parser.epilog = EXAMPLES
+    parser.add_argument("experiment", nargs="?", help="which paper; without it, what there is")
+    parser.add_argument("--quick", action="store_true", help="smaller counts, for a first look")
+    parser.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw its figures (.png or .svg)")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.experiment is None:
+        return _list(options.json)
+    if options.plot:
+        from trinco.view.plots import format_of, need_matplotlib
+
+        format_of(options.plot.name)
+        need_matplotlib()
+        refuse_unwritable(options.plot)
+    experiment = _find(options.experiment)
+    with progress(quiet=options.json) as tell:
+        try:
+            with process_pool(options.jobs) if options.jobs > 1 else nullcontext() as executor:
+                made: Reproduction = experiment.reproduce(executor, tell, quick=options.quick)
+        except KeyboardInterrupt:
+            sys.stderr.write("trinco: interrupted: nothing was concluded\n")
+            return exits.INTERRUPTED
+    if options.plot:
+        _draw(made, options.plot)
+    if options.json:
+        print_json({"experiment": options.experiment, "quick": options.quick, **made.as_dict()})
+    else:
+        _show(made)
+    return exits.DONE
+
+
+def _list(as_json: bool) -> int:
+    known = {name: str(_find(name).SUMMARY) for name in names()}
+    if as_json:
+        print_json([{"name": name, "summary": summary} for name, summary in known.items()])
+    else:
+        print_table("What can be reproduced", ("experiment", "what it shows"), list(known.items()))
+    return exits.DONE
+
+
+def _find(name: str) -> Any:
+    if name not in EXPERIMENTS:
+        known = ", ".join(names())
+        raise UsageError(f"there is no experiment '{name}'{suggest(name, EXPERIMENTS)} (there are: {known})")
+    return import_module(EXPERIMENTS[name])
+
+
+def _draw(made: Reproduction, path: Path) -> None:
+    from trinco.view.panels import draw_panels
+
+    write_plot(path, draw_panels(made.paper, made.panels))
+
+
+def _show(made: Reproduction) -> None:
+    print(made.paper)
+    for table in made.tables:
+        print()
+        print_table(table.title, table.headings, table.rows)
+    print()
+    rows = [(each.claim, each.published, each.ours, each.verdict.value, each.note) for each in made.findings]
+    print_table("What the paper claims", ("claim", "published", "ours", "verdict", ""), rows)
