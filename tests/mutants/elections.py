@@ -1,9 +1,11 @@
 """The elections with one rule dropped each, to see that the checker notices."""
 
+from trinco.core.context import Context
+from trinco.core.message import Message
 from trinco.core.node import Elector
 from trinco.protocols.election import ring
 from trinco.protocols.election.bully import Bully, Coordinator, Election, Ok, Stage
-from trinco.protocols.election.ring import Member
+from trinco.protocols.election.ring import Circulating, Member
 
 
 class OnlySaysOk(Bully):
@@ -11,7 +13,7 @@ class OnlySaysOk(Bully):
 
     __slots__ = ()
 
-    def on_message(self, ctx, source, message):
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
         if isinstance(message, Election):
             ctx.send(source, Ok())
         else:
@@ -23,7 +25,7 @@ class NeverSaysOk(Bully):
 
     __slots__ = ()
 
-    def on_message(self, ctx, source, message):
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
         if isinstance(message, Election):
             self.elect(ctx)
         else:
@@ -35,7 +37,7 @@ class TellsTheNearest(Bully):
 
     __slots__ = ()
 
-    def _lead(self, ctx):
+    def _lead(self, ctx: Context) -> None:
         self.stage, self.leader = Stage.NORMAL, self.me
         ctx.elected(self.me)
         ctx.broadcast(Coordinator(), to=range(max(self.me - 1, 0), self.me))
@@ -46,7 +48,7 @@ class ReturnsInSilence(Bully):
 
     __slots__ = ()
 
-    def on_restart(self, ctx, stored):
+    def on_restart(self, ctx: Context, stored: object) -> None:
         Elector.on_restart(self, ctx, stored)
 
 
@@ -55,7 +57,7 @@ class NeverPassesOver(Member):
 
     __slots__ = ()
 
-    def _attempt(self, ctx, message, to):
+    def _attempt(self, ctx: Context, message: Circulating, to: int) -> None:
         ctx.send(to, message)
 
 
@@ -64,7 +66,7 @@ class TrustsTheRing(Member):
 
     __slots__ = ()
 
-    def _start_round(self, ctx):
+    def _start_round(self, ctx: Context) -> None:
         Member._start_round(self, ctx)
         ctx.cancel_timer("round")
 
@@ -74,7 +76,7 @@ class PassesOverTheWinner(Member):
 
     __slots__ = ()
 
-    def _found_crashed(self, ctx, message, successor):
+    def _found_crashed(self, ctx: Context, message: Circulating, successor: int) -> None:
         self._attempt(ctx, message, (successor + 1) % self.n)
 
 
@@ -83,7 +85,7 @@ class HastyMember(Member):
 
     __slots__ = ()
 
-    def on_restart(self, ctx, stored):
+    def on_restart(self, ctx: Context, stored: object) -> None:
         self._start_round(ctx)
 
 
@@ -92,7 +94,7 @@ class NobodyIsTold(Member):
 
     __slots__ = ()
 
-    def _pass_on(self, ctx, message):
+    def _pass_on(self, ctx: Context, message: Circulating) -> None:
         if isinstance(message, ring.Coordinator):
             self._on_circulating(ctx, message)
         else:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.check.examples.electing import Believer, Doubter, Usurper
+from tests.mutants.elections import HastyMember
 from trinco.core.claims import Claims, Fairness, Network
 from trinco.core.errors import UsageError
 from trinco.core.event import Event, Kind
@@ -250,7 +251,7 @@ def random_scenario(candidate: Candidate, seed: int, law: Law = Uniform(0.01, 1.
         links=Links(law, ordered=candidate.claims.network is Network.FIFO),
         faults=tuple(faults),
         trace=trace,
-        max_events=50_000,
+        max_events=10_000,
         beyond_claims=True,
     )
 
@@ -268,6 +269,24 @@ def test_in_1500_random_schedules_the_highest_that_runs_is_known_to_all_in_the_e
         restarts += sum(isinstance(fault, Restart) for fault in simulation.faults)
     assert crashes > 1500
     assert restarts > 1000
+
+
+def cut_short(candidate: Candidate, seed: int) -> Scenario:
+    """Two of five die in the middle of whatever sends too much from some time on. That may be the last election."""
+    rng = random.Random(f"cut short/{seed}")
+    faults = tuple(
+        Crash(node, SPAN * rng.random(), after_sends=rng.randrange(1, 4)) for node in rng.sample(range(5), 2)
+    )
+    notices = [(rng.randrange(5), SPAN * rng.random()) for _ in range(4)]
+    notices += [(node, at) for at in (100.0, 300.0, 500.0) for node in range(5)]
+    scenario = random_scenario(candidate, seed)
+    return scenario.with_changes(n=5, faults=faults, workload=Elections(tuple(notices)))
+
+
+@pytest.mark.parametrize("candidate", [BULLY, RING], ids=lambda candidate: candidate.name)
+def test_crashes_in_the_middle_of_a_multi_send_leave_one_leader_in_the_end(candidate: Candidate) -> None:
+    results = [run(cut_short(candidate, seed)) for seed in range(200)]
+    assert [result.violation for result in results if result.violation or not result.finished] == []
 
 
 def violations(candidate: Candidate, seeds: range, law: Law = Uniform(0.01, 1.0)) -> list[str]:
@@ -288,13 +307,14 @@ def test_with_longer_delays_than_were_assumed_the_ring_passes_the_living_over_an
 @pytest.mark.parametrize(
     ("kind", "seeds", "breaks"),
     [
-        (OneTimeout, 300, "OneLeader"),
-        (HastyReturn, 1500, "OneLeader"),
-        (OnlyTheSenderRemoves, 40, "endless"),
+        (OneTimeout, range(30, 40), "OneLeader"),
+        (HastyReturn, range(170, 175), "OneLeader"),
+        (OnlyTheSenderRemoves, range(40), "endless"),
+        (HastyMember, range(10, 15), "OneLeader"),
     ],
 )
 def test_random_schedules_catch_what_the_checker_catches(
-    kind: type[bully.Bully] | type[ring.Member], seeds: int, breaks: str
+    kind: type[bully.Bully] | type[ring.Member], seeds: range, breaks: str
 ) -> None:
     candidate = RING if issubclass(kind, ring.Member) else BULLY
-    assert breaks in violations(candidate._replace(build=Built(kind)), range(seeds))
+    assert breaks in violations(candidate._replace(build=Built(kind)), seeds)

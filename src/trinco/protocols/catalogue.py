@@ -2,17 +2,32 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
+from typing import Any
 
 from trinco.core.claims import Claims, letters_of
 from trinco.core.errors import UsageError
 from trinco.core.node import Node
 from trinco.leases.nodes import behaviours
 from trinco.leases.nodes import system as quorum_lease
-from trinco.protocols import coordinator
-from trinco.protocols.permission import ricart_agrawala
-from trinco.protocols.token import token_ring
+from trinco.protocols import coordinator, coordinator_failover
+from trinco.protocols.bakery import algorithm2 as bakery_algorithm2
+from trinco.protocols.bakery import system as bakery
+from trinco.protocols.election import bully, ring
+from trinco.protocols.permission import (
+    campos_carvalho,
+    carvalho_roucairol,
+    chandy_misra,
+    lamport,
+    maekawa,
+    ordered_voting,
+    raymond_k,
+    ricart_agrawala,
+    voting,
+)
+from trinco.protocols.settings import settings_of, with_settings
+from trinco.protocols.token import naimi_trehel, raymond_tree, regenerating_ring, suzuki_kasami, token_ring
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,21 @@ class Entry:
         """The first line of the file's docstring."""
         return (self.module.__doc__ or self.name).splitlines()[0].rstrip(".")
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What can be set about it, with the present values."""
+        return settings_of(self.build)
+
+    def set(self, *words: str) -> "Entry":
+        """The same protocol with some of its settings changed: ``find("chandy-misra").set("graph=ring")``."""
+        build = with_settings(self.build, words, self.name)
+        return replace(
+            self,
+            build=build,
+            claims=getattr(build, "claims", self.claims),
+            interchangeable=getattr(build, "interchangeable", self.interchangeable),
+        )
+
     def letters(self, n: int) -> dict[str, float]:
         """What the letters of the claims stand for, in a system of n nodes."""
         return letters_of(self.build, n)
@@ -46,14 +76,31 @@ class Entry:
 
 
 ENTRIES = (
+    Entry("bakery", bakery, bakery.Bakery(), bakery.CLAIMS, smallest=5),
+    Entry("bakery-algorithm2", bakery_algorithm2, bakery_algorithm2.Algorithm2System(), bakery_algorithm2.CLAIMS),
+    Entry("bully", bully, bully.BullyElection(), bully.CLAIMS),
+    Entry("campos-carvalho", campos_carvalho, campos_carvalho.Forks(), campos_carvalho.CLAIMS, repeats=True),
+    Entry("carvalho-roucairol", carvalho_roucairol, carvalho_roucairol.system, carvalho_roucairol.CLAIMS),
+    Entry("chandy-misra", chandy_misra, chandy_misra.Philosophers(), chandy_misra.CLAIMS, repeats=True),
     Entry(
         "coordinator",
         coordinator,
         coordinator.system,
         coordinator.CLAIMS,
         repeats=True,
-        interchangeable=coordinator.interchangeable,
+        interchangeable=coordinator.system.interchangeable,
     ),
+    Entry(
+        "coordinator-failover",
+        coordinator_failover,
+        coordinator_failover.system,
+        coordinator_failover.CLAIMS,
+        repeats=True,
+    ),
+    Entry("lamport", lamport, lamport.system, lamport.CLAIMS),
+    Entry("maekawa", maekawa, maekawa.MaekawaSystem(), maekawa.CLAIMS),
+    Entry("naimi-trehel", naimi_trehel, naimi_trehel.system, naimi_trehel.CLAIMS, repeats=True),
+    Entry("ordered-voting", ordered_voting, ordered_voting.OrderedVotingSystem(), ordered_voting.CLAIMS, smallest=3),
     Entry(
         "quorum-lease",
         quorum_lease,
@@ -62,8 +109,14 @@ ENTRIES = (
         smallest=5,
         strategies=behaviours.BEHAVIOURS,
     ),
+    Entry("raymond-k", raymond_k, raymond_k.RaymondKSystem(), raymond_k.CLAIMS, smallest=3),
+    Entry("raymond-tree", raymond_tree, raymond_tree.Tree(), raymond_tree.CLAIMS, repeats=True),
+    Entry("regenerating-ring", regenerating_ring, regenerating_ring.system, regenerating_ring.CLAIMS, repeats=True),
     Entry("ricart-agrawala", ricart_agrawala, ricart_agrawala.system, ricart_agrawala.CLAIMS),
+    Entry("ring-election", ring, ring.RingElection(), ring.CLAIMS),
+    Entry("suzuki-kasami", suzuki_kasami, suzuki_kasami.system, suzuki_kasami.CLAIMS),
     Entry("token-ring", token_ring, token_ring.system, token_ring.CLAIMS, repeats=True),
+    Entry("voting", voting, voting.VotingSystem(), voting.CLAIMS),
 )
 
 

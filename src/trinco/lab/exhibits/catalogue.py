@@ -2,6 +2,10 @@
 
 from trinco.core.errors import UsageError
 from trinco.lab.exhibits import (
+    chandy_misra,
+    elections,
+    failover,
+    forks,
     lease_commits,
     lease_entries,
     lease_listings,
@@ -9,6 +13,8 @@ from trinco.lab.exhibits import (
     lease_renewal,
     lease_time,
     lease_votes,
+    maekawa,
+    permission,
     ricart_agrawala,
     slides,
     token_ring,
@@ -29,7 +35,19 @@ LEASE = sorted(
 )
 """In the order of their numbers, whichever file they stand in."""
 
-EXHIBITS = (*slides.EXHIBITS, *ricart_agrawala.EXHIBITS, *token_ring.EXHIBITS, *LEASE, *lease_commits.EXHIBITS)
+EXHIBITS = (
+    *slides.EXHIBITS,
+    *permission.EXHIBITS,
+    *ricart_agrawala.EXHIBITS,
+    *maekawa.EXHIBITS,
+    *chandy_misra.EXHIBITS,
+    *forks.EXHIBITS,
+    *token_ring.EXHIBITS,
+    *failover.EXHIBITS,
+    *elections.EXHIBITS,
+    *LEASE,
+    *lease_commits.EXHIBITS,
+)
 
 
 def find(name: str) -> Exhibit:

@@ -1,0 +1,1 @@
+"""Elections: who leads, when the one that led has crashed."""

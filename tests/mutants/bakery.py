@@ -1,0 +1,159 @@
+"""The Byzantine bakery with one rule broken each, and the liar that the checker branches on."""
+
+from trinco.core.ids import bit
+from trinco.protocols.bakery import certificates
+from trinco.protocols.bakery.automaton import State
+from trinco.protocols.bakery.certificates import Highest, Ticket, Vote
+from trinco.protocols.bakery.client import Client
+from trinco.protocols.bakery.messages import ExitReply, Get, GetReply, Go, Listen, Removed, Set, SetReply
+from trinco.protocols.bakery.server import Server
+from trinco.protocols.bakery.turns import turn_of
+
+
+class Grants(Server):
+    """Nobody is ever in anybody's way, and no ticket is higher than 0."""
+
+    __slots__ = ()
+
+    def on_message(self, ctx, source, message):
+        lock = self.judge.lock
+        match message:
+            case Get(sid=sid):
+                ctx.send(source, GetReply(sid, ctx.sign(Highest(lock, source, sid, 0)), ()))
+            case Set(sid=sid, number=number):
+                vote = ctx.sign(Vote(lock, source, sid, number, 0))
+                ctx.send(source, SetReply(sid, ctx.sign(Ticket(lock, number)), vote))
+
+
+class Silent(Server):
+    __slots__ = ()
+
+    def on_message(self, ctx, source, message):
+        pass
+
+
+class Branching(Server):
+    """Each time: grants, follows the protocol, or keeps silent."""
+
+    __slots__ = ()
+
+    def on_message(self, ctx, source, message):
+        way = (Grants, Server, Silent)[ctx.choose(3)]
+        way.on_message(self, ctx, source, message)
+
+
+class IgnoresOrder(Server):
+    """Lets in whoever has a ticket, once nobody is choosing."""
+
+    __slots__ = ()
+
+    def is_free(self, turn):
+        return not any(other.state is State.E1 for other in self.turns)
+
+
+class IgnoresChoosing(Server):
+    """Reads the ticket of who is still choosing as 0, and passes it over."""
+
+    __slots__ = ()
+
+    def is_free(self, turn):
+        earlier = (other for other in self.turns if other.state is not State.E1 and other.rank < turn.rank)
+        return not turn.dead and not any(earlier)
+
+
+class RestartsTickets(Server):
+    """F9: the highest ticket of those who are there; 0 when nobody is."""
+
+    __slots__ = ()
+
+    def on_exit(self, ctx, client, message):
+        Server.on_exit(self, ctx, client, message)
+        self.highest = self.certified = max((turn.number for turn in self.turns), default=0)
+        self.certificate = ()
+
+
+class RemovesAlone(Server):
+    """F4, as printed: who suspects a client removes it, and tells it so."""
+
+    __slots__ = ()
+
+    def suspect(self, ctx, signed):
+        client, sid = signed.body.client, signed.body.sid
+        ctx.send(client, Removed(sid, ()))
+        self._remove(ctx, client, sid)
+
+
+class ForgetsSuspicion(Server):
+    """F26: a suspicion without a record of the turn is not remembered when the turn arrives."""
+
+    __slots__ = ()
+
+    def _has_suspected(self, ctx, client, sid):
+        return False
+
+
+class BansLateSets(Server):
+    """F5, as printed: at rest, anything but a GET is Byzantine."""
+
+    __slots__ = ()
+
+    def _too_late(self, ctx, client, message, move):
+        self.banned |= bit(client)
+
+
+class StrictExit(Server):
+    """F8, as printed: a client leaves only from C."""
+
+    __slots__ = ()
+
+    def on_exit(self, ctx, client, message):
+        if turn_of(self.turns, client).state is State.C:
+            Server.on_exit(self, ctx, client, message)
+        else:
+            self.banned |= bit(client)
+            self._drop(ctx, client, message.sid)
+
+
+class DeafToExits(Server):
+    """Answers an EXIT and does nothing about it."""
+
+    __slots__ = ()
+
+    def on_exit(self, ctx, client, message):
+        ctx.send(client, ExitReply(message.sid))
+
+
+class TellsNobody(Server):
+    """Lets nobody in who had to wait."""
+
+    __slots__ = ()
+
+    def _serve_waiters(self, ctx):
+        pass
+
+
+class DoesNotListen(Client):
+    """Waits for votes without asking for them."""
+
+    __slots__ = ()
+
+    def listen(self, ctx):
+        pass
+
+
+class CountsOneVote(Client):
+    """Enters on the first vote."""
+
+    __slots__ = ()
+
+    def _end_of_lease(self):
+        return dict(self.sent)[0] if self.votes else None
+
+
+class Trusting(certificates.Judge):
+    """F11: takes a server's word for its highest ticket."""
+
+    __slots__ = ()
+
+    def certifies(self, ctx, certificate, number):
+        return True
