@@ -26,6 +26,10 @@ SHORTEST = {
     "carvalho-roucairol/does-not-ask-back": 13,
     "maekawa/no-inquire": 5,
     "maekawa/displaced": 9,
+    "slides/S-7": 2,
+    "slides/S-8": 2,
+    "bully/false-suspicion": 7,
+    "bully/hasty-return": 8,
     "slides/S-9": 8,
     "coordinator-failover/grant-of-the-dead": 10,
     "slides/S-10": 5,
@@ -33,6 +37,15 @@ SHORTEST = {
     "slides/S-10b": 10,
     "slides/S-10c": 9,
     "slides/S-10d": 10,
+    "forks/F1": 10,
+    "forks/F2": 15,
+    "forks/F3": 4,
+    "forks/F4": 10,
+    "forks/F5": 9,
+    "forks/F6": 13,
+    "bakery/F1": 14,
+    "bakery/F2": 51,
+    "bakery/F6": 12,
 }
 """The lease's stand in ``test_lease_exhibits``."""
 

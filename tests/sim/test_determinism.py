@@ -16,7 +16,7 @@ from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, OneShot, Open, saturated
 
-NAMES = [entry.name for entry in ENTRIES]
+NAMES = [entry.name for entry in ENTRIES if not entry.claims.elects]
 links = st.sampled_from(
     [
         Links(),
@@ -131,10 +131,11 @@ from trinco.sim.laws import Exponential
 from trinco.sim.links import Links
 from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import run
-from trinco.sim.workload import Closed
+from trinco.sim.workload import Closed, Elections
 for entry in ENTRIES:
+    workload = Elections(((0, 1.0), (1, 1.5))) if entry.claims.elects else Closed(20)
     scenario = Scenario(protocol=entry.name, build=entry.build, claims=entry.claims, n=entry.smallest + 3, seed=5,
-                        workload=Closed(20), links=Links(Exponential(1.0)))
+                        workload=workload, links=Links(Exponential(1.0)), until=1000.0)
     print(run(scenario).trace_hash)
 """
 

@@ -296,6 +296,24 @@ def violations(candidate: Candidate, seeds: range, law: Law = Uniform(0.01, 1.0)
     return endless + [result.violation.property for result in results if result.violation]
 
 
+@pytest.mark.parametrize("build", [bully.BullyElection, ring.RingElection])
+def test_a_message_takes_some_time(build: type[bully.BullyElection] | type[ring.RingElection]) -> None:
+    with pytest.raises(UsageError, match="above 0"):
+        build(delta=0.0)
+
+
+def test_with_longer_delays_that_were_assumed_nothing_goes_wrong() -> None:
+    for candidate, build in ((BULLY, bully.BullyElection(4.0)), (RING, ring.RingElection(4.0))):
+        scenarios = [random_scenario(candidate._replace(build=build), seed, Uniform(0.01, 4.0)) for seed in range(60)]
+        noticed_late = [(0, 500.0), (1, 1000.0)]
+        results = [
+            run(scenario.with_changes(faults=(Crash(scenario.n - 1, 450.0),), workload=Elections(tuple(noticed_late))))
+            for scenario in scenarios
+            if scenario.n > 2
+        ]
+        assert [result.violation for result in results if result.violation] == []
+
+
 def test_with_longer_delays_than_were_assumed_the_bully_has_two_leaders() -> None:
     assert violations(BULLY, range(300), Uniform(0.01, 4.0)).count("OneLeader") > 10
 

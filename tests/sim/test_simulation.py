@@ -15,7 +15,7 @@ from trinco.sim.links import Links
 from trinco.sim.simulation import run
 from trinco.sim.workload import Closed, Scripted, saturated
 
-NAMES = [entry.name for entry in ENTRIES]
+NAMES = [entry.name for entry in ENTRIES if not entry.claims.elects]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -328,20 +328,29 @@ def test_the_first_in_line_leaves_the_others_behind_it(link: PostgresLink, other
     assert [each.claim for each in read(link, name).settled(0).waiters] == [waiters[1]]
 
 
-def test_who_was_woken_is_overtaken_by_a_smaller_ticket_and_not_by_its_own_past(
-    link: PostgresLink, other: PostgresLink, name: str
-) -> None:
+def woken(link: PostgresLink, other: PostgresLink, name: str) -> Claim:
+    """Somebody in line on the other link, with the ticket 5, after a release."""
     waiter = claim(1, 2, address=THERE)
     other.expect_hints(waiter.owner)
-    for ticket, past in ((5, waiter.but(attempt=1)), (0, waiter)):
-        ask(link, name, Request(claim(0), 30))
-        ask(other, name, Request(waiter, 30, 5, 30))
-        ask(link, name, Release(claim(0)))
-        assert arrivals(other) == [Hint(waiter.owner)]
-        if ticket == 0:
-            assert ask(link, name, Request(claim(0), 30, ticket)).grade is Grade.COMMITTED
-        assert ask(other, name, Request(past, 30, 5, 30)).grade is Grade.REFUSED
-        ask(other, name, Release(waiter))
+    ask(link, name, Request(claim(0), 30))
+    ask(other, name, Request(waiter, 30, 5, 30))
+    ask(link, name, Release(claim(0)))
+    assert arrivals(other) == [Hint(waiter.owner)]
+    return waiter
+
+
+def test_who_was_woken_may_find_that_a_smaller_ticket_was_faster(
+    link: PostgresLink, other: PostgresLink, name: str
+) -> None:
+    waiter = woken(link, other, name)
+    assert ask(link, name, Request(claim(0), 30, 4)).grade is Grade.COMMITTED
+    assert ask(other, name, Request(waiter, 30, 5, 30)).grade is Grade.REFUSED
+
+
+def test_an_older_attempt_of_who_was_woken_gets_nothing(link: PostgresLink, other: PostgresLink, name: str) -> None:
+    waiter = woken(link, other, name)
+    assert ask(other, name, Request(waiter.but(attempt=1), 30, 5, 30)).grade is Grade.REFUSED
+    assert ask(other, name, Request(waiter, 30, 5, 30)).grade is Grade.COMMITTED
 
 
 def test_an_owner_that_cannot_be_notified_does_not_break_a_release(link: PostgresLink, name: str) -> None:

@@ -201,7 +201,7 @@ def test_a_damaged_line_of_waiters_is_said_so(connect: Connect, file: Path) -> N
 def test_a_full_disk_is_said_so_and_loses_nothing(connect: Connect) -> None:
     link = connect()
     pages = link._database.connection.execute("PRAGMA page_count").fetchone()[0]
-    link._database.connection.execute(f"PRAGMA max_page_count = {pages + 3}")
+    link._database.connection.execute(f"PRAGMA max_page_count = {pages + 12}")
     taken = []
 
     def fill() -> None:

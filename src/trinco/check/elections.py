@@ -21,11 +21,11 @@ def election_model(
     crashes: int = 0,
     restarts: int = 0,
     network: Network = Network.UNORDERED,
-    fires: int = 3,
+    fires: int = 8,
     reductions: bool = True,
 ) -> Model:
     """``notices``: how often each node may notice that the leader does not answer, rightly or not; only the nodes in
-    ``noticing`` may, if it is given."""
+    ``noticing`` may, if it is given. ``fires``: an election that needs more to end seems not to."""
     return Model(
         nodes=nodes,
         network=network,

@@ -78,6 +78,7 @@ class Checker:
             return None
         path = paths.way_to(self.search, trap.state)
         found = counterexample.build(self.search, path, trap.violation, self.protocol)
+        self.search.progress.depth = len(found.script)
         return Result(Verdict.VIOLATED, self.search.progress, trap.violation, found)
 
     def _starvation(self) -> Result:

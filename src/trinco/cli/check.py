@@ -318,17 +318,19 @@ def show(result: Result, shown: dict[str, Any]) -> None:
     so_far = result.progress
     size = f"{so_far.states:,} states, {so_far.transitions:,} transitions, depth {so_far.depth}"
     speed = f"in {so_far.seconds:.2f} s ({so_far.states_per_second:,.0f} states/s)"
-    print_facts([("explored", f"{size}, {speed}"), ("verdict", _verdict(result))])
+    print_facts([("explored", f"{size}, {speed}"), ("verdict", _verdict(result, elects="notices" in shown))])
     found = result.counterexample
     if found:
         print()
         print_timeline(found.recording.events(), found.recording.header.n, steps=True, repeats_from=found.cycle_from)
 
 
-def _verdict(result: Result) -> str:
+def _verdict(result: Result, elects: bool) -> str:
     if result.violation:
         return f"VIOLATED, {result.violation.kind}: {result.violation.text}"
     if result.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE: a bound ended the search; raise --max-states or --max-memory, or make the model smaller"
+    if elects:
+        return "no violation: one leader, known to all whenever nothing is under way; the election can always end"
     freedom = "deadlock-free, starvation-free" if result.liveness else "deadlock-free; starvation not looked for"
     return f"no violation: safe, {freedom}"

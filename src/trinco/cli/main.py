@@ -41,6 +41,7 @@ COMMANDS = {
     "exhibit": "flaws kept alive: find their shortest counterexample",
     "planes": "projective planes: whom each node asks, and that any two ask one in common",
     "compare": "the algorithms side by side: claimed, measured, drawn",
+    "reproduce": "a paper's tables and figures, beside what we measure",
     "verify": "run the monitors over a recorded trace",
 }
 """Each is the module of that name here (with an underscore behind a word that Python keeps for itself), imported only

@@ -5,6 +5,7 @@ import argparse
 from trinco.cli import exits
 from trinco.cli.output import print_facts, print_json, print_table
 from trinco.cli.parser import add_json
+from trinco.core.claims import Claims
 from trinco.protocols.catalogue import ENTRIES, Entry, find
 
 EXAMPLES = """examples:
@@ -81,20 +82,31 @@ def _table(entries: list[Entry]) -> None:
 def _show(entry: Entry) -> None:
     claims = entry.claims
     print(entry.module.__doc__ or entry.name)
-    print_facts(
-        [
-            ("paper", claims.paper + (f" ({claims.year})" if claims.year else "")),
-            ("network", claims.network.value),
-            ("messages per entry", str(claims.messages_per_entry)),
-            ("delay", f"{claims.delay} message times"),
-            ("fairness", claims.fairness.value),
-            ("overtaking", f"at most {claims.bypass}" if claims.bypass else "no bound claimed"),
-            ("crashes survived", str(claims.crashes)),
-            ("Byzantine nodes survived", str(claims.byzantine)),
-            ("at most inside", str(claims.k)),
-            ("deadlock-free", "yes" if claims.deadlock_free else "no"),
-            ("starvation-free", "yes" if claims.starvation_free else "no"),
-            ("fencing token", "yes" if claims.fencing else "no"),
-            ("settings", ", ".join(f"{name}={_told(value)}" for name, value in entry.settings.items()) or "none"),
-        ]
-    )
+    print_facts([*_common(entry), *([] if claims.elects else _of_exclusion(claims)), ("settings", _settings(entry))])
+
+
+def _common(entry: Entry) -> list[tuple[str, str]]:
+    claims = entry.claims
+    return [
+        ("paper", claims.paper + (f" ({claims.year})" if claims.year else "")),
+        ("network", claims.network.value),
+        (f"messages per {'election' if claims.elects else 'entry'}", str(claims.messages_per_entry)),
+        ("delay", f"{claims.delay} message times"),
+        ("crashes survived", str(claims.crashes)),
+        ("Byzantine nodes survived", str(claims.byzantine)),
+    ]
+
+
+def _of_exclusion(claims: Claims) -> list[tuple[str, str]]:
+    return [
+        ("fairness", claims.fairness.value),
+        ("overtaking", f"at most {claims.bypass}" if claims.bypass else "no bound claimed"),
+        ("at most inside", str(claims.k)),
+        ("deadlock-free", "yes" if claims.deadlock_free else "no"),
+        ("starvation-free", "yes" if claims.starvation_free else "no"),
+        ("fencing token", "yes" if claims.fencing else "no"),
+    ]
+
+
+def _settings(entry: Entry) -> str:
+    return ", ".join(f"{name}={_told(value)}" for name, value in entry.settings.items()) or "none"

@@ -7,7 +7,7 @@ from trinco.sim.metrics import Metrics
 from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import Result, Simulation, Violation, run
 from trinco.sim.swarm import Swarm
-from trinco.sim.workload import Closed, OneShot, Open, Scripted, saturated
+from trinco.sim.workload import Closed, Elections, OneShot, Open, Scripted, saturated
 
 __all__ = [
     "Chaos",
@@ -15,6 +15,7 @@ __all__ = [
     "Constant",
     "Crash",
     "Drift",
+    "Elections",
     "Exponential",
     "Links",
     "Lognormal",

@@ -7,7 +7,7 @@ from trinco.core.errors import UsageError
 from trinco.sim.faults import Fault, Partition
 from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import Simulation, run
-from trinco.sim.workload import Closed, Open, Scripted
+from trinco.sim.workload import Closed, Elections, Open, Scripted
 
 SEEDS_A_TRY = 12
 """A smaller system has other runs; the flaw may need another seed to show in it."""
@@ -82,3 +82,6 @@ def _lighter(workload: object) -> Iterator[object]:
     elif isinstance(workload, Scripted):
         for position in range(len(workload.asks)):
             yield Scripted(workload.asks[:position] + workload.asks[position + 1 :])
+    elif isinstance(workload, Elections):
+        for position in range(len(workload.notices)):
+            yield Elections(workload.notices[:position] + workload.notices[position + 1 :])

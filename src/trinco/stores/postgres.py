@@ -19,9 +19,7 @@ try:
 except ImportError as missing:
     raise ConfigError("postgresql:// needs the package psycopg: pip install 'trinco[postgres]'") from missing
 
-from psycopg.pq import ExecStatus
-
-from trinco.stores.postgres_calls import error_of, microseconds, one_line, queries
+from trinco.stores.postgres_calls import microseconds, one_line
 from trinco.stores.postgres_link import PostgresLink
 
 TYPE_CHECKING = False
@@ -33,6 +31,8 @@ LAYOUT = 1
 SCRIPT = Path(__file__).with_suffix(".sql")
 CREATION = int.from_bytes(b"trinco")
 """The advisory lock behind which tables and functions are made."""
+SIGN_OF_LIFE = int.from_bytes(b"trin")
+"""The advisory lock that each connection keeps is this and the number of the process that serves it."""
 
 
 class PostgresStore(Store):
@@ -59,7 +59,6 @@ class PostgresStore(Store):
         try:
             self._make_layout(connection)
             closed_for = self._enter(connection)
-            self._prepare(connection)
         except psycopg.Error as error:
             connection.close()
             raise StoreUnavailable(self.problem(error.sqlstate, error)) from error
@@ -133,13 +132,8 @@ class PostgresStore(Store):
     def _script(self) -> str:
         literal = "'" + self.identifier.replace("'", "''") + "'"
         script = SCRIPT.read_text(encoding="utf-8").replace("{schema_text}", literal)
-        return script.replace("{schema}", self.identifier).replace("{layout}", str(LAYOUT))
-
-    def _prepare(self, connection: "psycopg.Connection[Any]") -> None:
-        for name, query in queries(self.identifier).items():
-            result = connection.pgconn.prepare(name, query)
-            if result.status != ExecStatus.COMMAND_OK:
-                raise StoreUnavailable(self.problem(*error_of(result)))
+        script = script.replace("{layout}", str(LAYOUT)).replace("{sign_of_life}", str(SIGN_OF_LIFE))
+        return script.replace("{schema}", self.identifier)
 
     def _enter(self, connection: "psycopg.Connection[Any]") -> float:
         """For how many seconds the store must stay out."""

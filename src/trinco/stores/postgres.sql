@@ -4,10 +4,10 @@
 -- because under READ COMMITTED a statement that waited for a row lock sees the newest version of *that row* but of no
 -- other: a waiter in a table of its own could be missed, and its wake-up lost.
 --
--- Times are microseconds of this server's clock, read after the row is locked.
+-- Times are this server's clock, read after the row is locked.
 --
--- A free lock that nobody waits for is taken and given back by single UPDATEs (postgres_calls.py), which do just what
--- the functions here would; these do everything.
+-- A free lock is taken, and a held one given back, by single UPDATEs (postgres_calls.py), which do just what the
+-- functions here would in half the time; these do everything.
 --
 -- {schema} is filled in by postgres.py, which runs this file in one transaction, behind an advisory lock.
 
@@ -17,12 +17,14 @@ DO $$ BEGIN
     END IF;
     IF to_regtype({schema_text} || '.waiter') IS NULL THEN
         CREATE TYPE {schema}.waiter AS (
-            ticket bigint, owner text COLLATE "C", attempt bigint, until bigint, entry bytea, backend integer
+            ticket bigint, owner text COLLATE "C", attempt bigint, until timestamptz, entry bytea,
+            backend integer     -- the process that serves its connection
         );
     END IF;
     IF to_regtype({schema_text} || '.answer') IS NULL THEN
         CREATE TYPE {schema}.answer AS (
-            grade text, token bigint, remaining bigint, smaller boolean, evidence bytea, ticket bytea, store_time bigint
+            grade text, token bigint, until timestamptz, smaller boolean, evidence bytea, ticket bytea,
+            store_time timestamptz
         );
     END IF;
 END $$;
@@ -32,13 +34,13 @@ CREATE TABLE IF NOT EXISTS {schema}.lease (
     name text COLLATE "C" PRIMARY KEY,
     token bigint NOT NULL,
     evidence bytea,
-    owner text COLLATE "C",     -- of the holder; null: nobody holds
+    until timestamptz,          -- of the holder; null: nobody holds, and what stands below is left over from the last
+    owner text COLLATE "C",
     attempt bigint,
-    until bigint,
     ticket bigint,
     held_token bigint,          -- committed for this very grant; null while it is tentative
     entry bytea,
-    waiters {schema}.waiter[] NOT NULL DEFAULT '{}'
+    waiters {schema}.waiter[]   -- null: nobody waits
 ) WITH (fillfactor = 50);
 
 -- One row: what this store is, and which run of the server it has last seen.
@@ -55,7 +57,8 @@ CREATE OR REPLACE FUNCTION {schema}.microseconds(moment timestamptz) RETURNS big
 LANGUAGE sql STABLE AS $$ SELECT (date_part('epoch', moment) * 1000000)::bigint $$;
 
 -- A server that may have forgotten leases (it was restarted, and some run of it had fsync off) gives none out until the
--- longest one that it can have forgotten is over. Answers for how many microseconds that is.
+-- longest one that it can have forgotten is over. Answers for how many microseconds that is. Whoever enters leaves a
+-- sign of life (see is_gone).
 CREATE OR REPLACE FUNCTION {schema}.entered(asked_t_max bigint, fresh boolean) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -64,6 +67,7 @@ DECLARE
     synced CONSTANT boolean := current_setting('fsync') = 'on';
     store_time CONSTANT bigint := {schema}.microseconds(clock_timestamp());
 BEGIN
+    PERFORM pg_try_advisory_lock({sign_of_life}, pg_backend_pid());
     SELECT * INTO known FROM {schema}.store;
     IF known.run = started AND known.durable <= synced AND known.t_max >= asked_t_max AND NOT fresh THEN
         RETURN greatest(known.closed_until - store_time, 0);
@@ -89,25 +93,14 @@ END $$;
 
 -- What the operations ask of an item, and what they change in it
 
-CREATE OR REPLACE FUNCTION {schema}.without_holder(item {schema}.lease) RETURNS {schema}.lease
+CREATE OR REPLACE FUNCTION {schema}.settled(item {schema}.lease, store_time timestamptz) RETURNS {schema}.lease
 LANGUAGE plpgsql AS $$
 BEGIN
-    item.owner := NULL;
-    item.attempt := NULL;
-    item.until := NULL;
-    item.ticket := NULL;
-    item.held_token := NULL;
-    item.entry := NULL;
-    RETURN item;
-END $$;
-
-CREATE OR REPLACE FUNCTION {schema}.settled(item {schema}.lease, store_time bigint) RETURNS {schema}.lease
-LANGUAGE plpgsql AS $$
-BEGIN
-    IF item.until <= store_time THEN
-        item := {schema}.without_holder(item);
+    IF item.until IS NULL OR item.until <= store_time THEN
+        item.owner := NULL;
+        item.until := NULL;
     END IF;
-    IF cardinality(item.waiters) > 0 THEN
+    IF item.waiters IS NOT NULL THEN
         item.waiters := ARRAY(
             SELECT each FROM unnest(item.waiters) AS each WHERE each.until > store_time ORDER BY each.ticket, each.owner
         );
@@ -124,7 +117,7 @@ BEGIN
     IF item.owner = asker AND item.attempt > asker_attempt THEN
         RETURN true;
     END IF;
-    IF cardinality(item.waiters) = 0 THEN
+    IF item.waiters IS NULL THEN
         RETURN false;
     END IF;
     RETURN EXISTS (SELECT FROM unnest(item.waiters) AS each WHERE each.owner = asker AND each.attempt > asker_attempt);
@@ -133,7 +126,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.has_smaller(item {schema}.lease, asker text, asked_ticket bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF cardinality(item.waiters) = 0 THEN
+    IF item.waiters IS NULL THEN
         RETURN false;
     END IF;
     RETURN EXISTS (
@@ -149,7 +142,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     largest {schema}.waiter;
 BEGIN
-    IF cardinality(item.waiters) > 0 THEN
+    IF item.waiters IS NOT NULL THEN
         SELECT each.* INTO largest FROM unnest(item.waiters) AS each
          WHERE each.owner <> asker ORDER BY each.ticket DESC, each.owner LIMIT 1;
     END IF;
@@ -160,7 +153,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.with_waiter(
-    item {schema}.lease, asker text, asker_attempt bigint, until bigint, asked_ticket bigint, statement bytea
+    item {schema}.lease, asker text, asker_attempt bigint, until timestamptz, asked_ticket bigint, statement bytea
 ) RETURNS {schema}.lease
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -169,7 +162,7 @@ BEGIN
     IF {schema}.knows_later(item, asker, asker_attempt) THEN
         RETURN item;
     END IF;
-    IF cardinality(item.waiters) = 0 THEN
+    IF item.waiters IS NULL THEN
         item.waiters := ARRAY[waiting];
     ELSE
         item.waiters := ARRAY(
@@ -182,59 +175,93 @@ BEGIN
     RETURN item;
 END $$;
 
--- Waiters at the head of the line whose connection is gone; others would stand behind them until their time is up.
-CREATE OR REPLACE FUNCTION {schema}.without_gone(item {schema}.lease) RETURNS {schema}.lease
-LANGUAGE plpgsql AS $$
-BEGIN
-    WHILE cardinality(item.waiters) > 0
-        AND NOT EXISTS (SELECT FROM pg_stat_get_activity(item.waiters[1].backend))
-    LOOP
-        item.waiters := item.waiters[2:];
-    END LOOP;
-    RETURN item;
-END $$;
-
 CREATE OR REPLACE FUNCTION {schema}.write(item {schema}.lease) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE {schema}.lease
        SET token = item.token, evidence = item.evidence, owner = item.owner, attempt = item.attempt,
            until = item.until, ticket = item.ticket, held_token = item.held_token, entry = item.entry,
-           waiters = item.waiters
+           waiters = nullif(item.waiters, '{}')
      WHERE name = item.name;
 END $$;
 
+-- Waking somebody
+
+-- Whether the connection of a waiter is gone: others would stand behind it until its time is up. Who enters takes an
+-- advisory lock for as long as it is connected, because to try that costs next to nothing. Only where it is free (a
+-- pooler may have lent another connection) the list of all connections is asked, which takes longer than the rest of a
+-- release.
+CREATE OR REPLACE FUNCTION {schema}.is_gone(backend integer) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN pg_try_advisory_xact_lock_shared({sign_of_life}, backend)
+       AND NOT EXISTS (SELECT FROM pg_stat_get_activity(backend));
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.without_gone(item {schema}.lease) RETURNS {schema}.lease
+LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE cardinality(item.waiters) > 0 AND {schema}.is_gone(item.waiters[1].backend) LOOP
+        item.waiters := item.waiters[2:];
+    END LOOP;
+    RETURN item;
+END $$;
+
 -- Where a wake-up for an owner goes: the first 20 characters after the last slash are its process (leases/owner.py).
+CREATE OR REPLACE FUNCTION {schema}.channel(owner text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT 'trinco_' || left(reverse(split_part(reverse(owner), '/', 1)), 20) $$;
+
 -- Names that PostgreSQL would not take are left to their polls: somebody else's release must not fail over them.
+-- pg_notify is assigned, here and below, because that is half as dear as a PERFORM.
 CREATE OR REPLACE FUNCTION {schema}.wake(owner text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    channel CONSTANT text := 'trinco_' || left(substring(owner FROM '[^/]*$'), 20);
+    nothing text;
 BEGIN
-    IF octet_length(channel) < 64 AND octet_length(owner) < 8000 THEN
-        PERFORM pg_notify(channel, owner);
+    IF octet_length({schema}.channel(owner)) < 64 AND octet_length(owner) < 8000 THEN
+        nothing := pg_notify({schema}.channel(owner), owner);
     END IF;
+END $$;
+
+-- Wake the first in line who is still there, after a release, which need not wait for the disk. Who is gone stays in
+-- the line until the next request. Somebody waits for this: so it calls the functions above only where it must.
+CREATE OR REPLACE FUNCTION {schema}.wake_first(waiters {schema}.waiter[]) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    each {schema}.waiter;
+    nothing text;
+BEGIN
+    FOREACH each IN ARRAY waiters LOOP
+        IF each.until > clock_timestamp()
+           AND NOT (pg_try_advisory_xact_lock_shared({sign_of_life}, each.backend) AND {schema}.is_gone(each.backend))
+        THEN
+            IF octet_length({schema}.channel(each.owner)) < 64 AND octet_length(each.owner) < 8000 THEN
+                nothing := pg_notify({schema}.channel(each.owner), each.owner);
+            END IF;
+            EXIT;
+        END IF;
+    END LOOP;
+    RETURN set_config('synchronous_commit', 'off', true);
 END $$;
 
 -- The operations. A token asked for is null (the lease is not fenced), -1 (count by yourself) or a guess.
 --
 -- What is forgotten in a crash without harm (a release, a place in line) need not wait for the disk. A grant must, even
--- where this database asks for less: hence set_config, for this transaction, at the head of each. It is an assignment
--- because that is half as dear as a PERFORM.
+-- where this database asks for less: hence set_config, for this transaction, at the head of each.
 
 CREATE OR REPLACE FUNCTION {schema}.request(
     resource text, asker text, asker_attempt bigint,
-    ttl bigint, wait bigint, asked_ticket bigint, guess bigint, statement bytea
+    ttl interval, wait interval, asked_ticket bigint, guess bigint, statement bytea
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
-    store_time bigint := {schema}.microseconds(clock_timestamp());
+    store_time timestamptz := clock_timestamp();
     item {schema}.lease;
     free boolean;
 BEGIN
     SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
     IF FOUND THEN
-        store_time := {schema}.microseconds(clock_timestamp());
+        store_time := clock_timestamp();
     ELSE
         item := {schema}.started(resource, store_time);
     END IF;
@@ -252,19 +279,20 @@ END $$;
 
 -- A lock that nobody has asked for starts with a token that cannot have been given out before. If somebody else starts
 -- it in the same moment, theirs stands.
-CREATE OR REPLACE FUNCTION {schema}.started(resource text, store_time bigint) RETURNS {schema}.lease
+CREATE OR REPLACE FUNCTION {schema}.started(resource text, store_time timestamptz) RETURNS {schema}.lease
 LANGUAGE plpgsql AS $$
 DECLARE
     item {schema}.lease;
 BEGIN
-    INSERT INTO {schema}.lease (name, token) VALUES (resource, store_time) ON CONFLICT DO NOTHING;
+    INSERT INTO {schema}.lease (name, token) VALUES (resource, {schema}.microseconds(store_time))
+        ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
     RETURN item;
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.granted(
-    item {schema}.lease, store_time bigint, asker text, asker_attempt bigint,
-    ttl bigint, asked_ticket bigint, guess bigint, statement bytea
+    item {schema}.lease, store_time timestamptz, asker text, asker_attempt bigint,
+    ttl interval, asked_ticket bigint, guess bigint, statement bytea
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -284,7 +312,7 @@ BEGIN
     item.attempt := asker_attempt;
     item.ticket := asked_ticket;
     item.entry := statement;
-    IF cardinality(item.waiters) > 0 THEN
+    IF item.waiters IS NOT NULL THEN
         item.waiters := ARRAY(
             SELECT each FROM unnest(item.waiters) AS each WHERE each.owner <> asker ORDER BY each.ticket, each.owner
         );
@@ -293,7 +321,7 @@ BEGIN
     IF guess IS NOT NULL AND item.held_token IS NULL THEN
         IF guess < 0 THEN
             guess := item.token + 1;
-        ELSIF guess <= item.token OR guess > store_time + 3600000000 THEN
+        ELSIF guess <= item.token OR guess > {schema}.microseconds(store_time) + 3600000000 THEN
             guess := NULL;
         END IF;
         IF guess IS NULL THEN
@@ -307,7 +335,7 @@ BEGIN
     END IF;
     PERFORM {schema}.write(item);
     answer.token := item.held_token;
-    answer.remaining := item.until - store_time;
+    answer.until := item.until;
     answer.smaller := {schema}.has_smaller(item, asker, asked_ticket);
     answer.ticket := {schema}.largest_ticket(item, asker);
     answer.store_time := store_time;
@@ -315,21 +343,22 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.refused(
-    item {schema}.lease, store_time bigint, asker text, asker_attempt bigint,
-    wait bigint, asked_ticket bigint, statement bytea
+    item {schema}.lease, store_time timestamptz, asker text, asker_attempt bigint,
+    wait interval, asked_ticket bigint, statement bytea
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
     setting text;
+    waits CONSTANT boolean := asked_ticket IS NOT NULL AND wait > '0';
     answer {schema}.answer;
 BEGIN
     setting := set_config('synchronous_commit', 'off', true);
     answer.grade := 'refused';
-    answer.remaining := coalesce(item.until - store_time, 0);
+    answer.until := item.until;
     answer.smaller := {schema}.has_smaller(item, asker, asked_ticket);
     answer.ticket := {schema}.largest_ticket(item, asker);
     answer.store_time := store_time;
-    IF wait > 0 AND asked_ticket IS NOT NULL AND NOT EXISTS (
+    IF waits AND NOT EXISTS (
         SELECT FROM unnest(item.waiters) AS each
          WHERE each.owner = asker AND each.attempt = asker_attempt AND each.ticket = asked_ticket
            AND 2 * (each.until - store_time) > wait AND each.backend = pg_backend_pid()
@@ -338,7 +367,7 @@ BEGIN
             {schema}.with_waiter(item, asker, asker_attempt, store_time + wait, asked_ticket, statement)
         );
     END IF;
-    IF wait > 0 AND item.owner <> asker
+    IF waits AND item.owner <> asker
        AND (asked_ticket, asker COLLATE "C") < (item.ticket, item.owner COLLATE "C") THEN
         PERFORM {schema}.wake(item.owner);  -- the holder must yield if it does not hold the whole yet
     END IF;
@@ -352,22 +381,22 @@ LANGUAGE plpgsql AS $$
 DECLARE
     setting text;
     item {schema}.lease;
-    store_time bigint;
+    store_time timestamptz;
     answer {schema}.answer;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         setting := set_config('synchronous_commit', 'on', true);
     END IF;
     SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
-    store_time := {schema}.microseconds(clock_timestamp());
+    store_time := clock_timestamp();
     item := {schema}.settled(item, store_time);
-    answer := ('committed', asked_token, 0, false, NULL, NULL, store_time);
+    answer := ('committed', asked_token, NULL, false, NULL, NULL, store_time);
     IF NOT {schema}.holds(item, asker, asker_attempt) THEN
-        answer := ('gone', NULL, 0, false, item.evidence, NULL, store_time);
+        answer := ('gone', NULL, NULL, false, item.evidence, NULL, store_time);
     ELSIF item.held_token = asked_token THEN
         NULL;
     ELSIF asked_token <= item.token THEN
-        answer := ('refused', NULL, 0, false, item.evidence, NULL, store_time);
+        answer := ('refused', NULL, NULL, false, item.evidence, NULL, store_time);
     ELSE
         item.token := asked_token;
         item.held_token := asked_token;
@@ -378,51 +407,51 @@ BEGIN
     RETURN answer;
 END $$;
 
-CREATE OR REPLACE FUNCTION {schema}.extend(resource text, asker text, asker_attempt bigint, ttl bigint)
+CREATE OR REPLACE FUNCTION {schema}.extend(resource text, asker text, asker_attempt bigint, ttl interval)
 RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
     setting text;
-    store_time CONSTANT bigint := {schema}.microseconds(clock_timestamp());
+    store_time CONSTANT timestamptz := clock_timestamp();
     committed bigint;
-    remaining bigint;
+    extended timestamptz;
 BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         setting := set_config('synchronous_commit', 'on', true);
     END IF;
     UPDATE {schema}.lease SET until = greatest(until, store_time + ttl)
-     WHERE name = resource AND owner = asker AND attempt = asker_attempt
-       AND until > {schema}.microseconds(clock_timestamp())
-    RETURNING held_token, until - store_time INTO committed, remaining;
+     WHERE name = resource AND owner = asker AND attempt = asker_attempt AND until > clock_timestamp()
+    RETURNING held_token, until INTO committed, extended;
     IF FOUND THEN
-        RETURN ('committed', committed, remaining, false, NULL, NULL, store_time)::{schema}.answer;
+        RETURN ('committed', committed, extended, false, NULL, NULL, store_time)::{schema}.answer;
     END IF;
-    RETURN ('gone', NULL, 0, false, NULL, NULL, store_time)::{schema}.answer;
+    RETURN ('gone', NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.yield(
-    resource text, asker text, asker_attempt bigint, wait bigint, asked_ticket bigint, statement bytea
+    resource text, asker text, asker_attempt bigint, wait interval, asked_ticket bigint, statement bytea
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
     setting text;
     item {schema}.lease;
-    store_time bigint;
+    store_time timestamptz;
     grade text := 'gone';
 BEGIN
     setting := set_config('synchronous_commit', 'off', true);
     SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
-    store_time := {schema}.microseconds(clock_timestamp());
+    store_time := clock_timestamp();
     item := {schema}.settled(item, store_time);
     IF {schema}.holds(item, asker, asker_attempt) THEN
         grade := 'done';
-        item := {schema}.without_holder(item);
-        IF wait > 0 AND asked_ticket IS NOT NULL THEN
+        item.owner := NULL;
+        item.until := NULL;
+        IF asked_ticket IS NOT NULL AND wait > '0' THEN
             item := {schema}.with_waiter(item, asker, asker_attempt, store_time + wait, asked_ticket, statement);
         END IF;
     END IF;
     PERFORM {schema}.let_go(item);
-    RETURN (grade, NULL, 0, false, NULL, NULL, store_time)::{schema}.answer;
+    RETURN (grade, NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 
 -- Write what is left, and wake the first in line if nobody holds.
@@ -443,13 +472,13 @@ LANGUAGE plpgsql AS $$
 DECLARE
     setting text;
     item {schema}.lease;
-    store_time bigint;
+    store_time timestamptz;
     grade text := 'gone';
     waited integer;
 BEGIN
     setting := set_config('synchronous_commit', 'off', true);
     SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
-    store_time := {schema}.microseconds(clock_timestamp());
+    store_time := clock_timestamp();
     item := {schema}.settled(item, store_time);
     waited := cardinality(item.waiters);
     IF waited > 0 THEN
@@ -459,13 +488,14 @@ BEGIN
         );
     END IF;
     IF {schema}.holds(item, asker, asker_attempt) THEN
-        item := {schema}.without_holder(item);
+        item.owner := NULL;
+        item.until := NULL;
         grade := 'done';
     ELSIF cardinality(item.waiters) < waited THEN
         grade := 'done';
     END IF;
     PERFORM {schema}.let_go(item);
-    RETURN (grade, NULL, 0, false, NULL, NULL, store_time)::{schema}.answer;
+    RETURN (grade, NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 
 INSERT INTO {schema}.store (layout) VALUES ({layout}) ON CONFLICT (single) DO UPDATE SET layout = excluded.layout;

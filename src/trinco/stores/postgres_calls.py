@@ -1,9 +1,9 @@
-"""What travels to PostgreSQL and back: the calls of the functions in ``postgres.sql``, and what they return.
+"""What travels to PostgreSQL and back: the statements of a link, and what they return.
 
 Everything goes in libpq's binary format: it needs no quoting, and a zero byte in a name is refused rather than cut off.
 """
 
-from functools import partial
+from functools import lru_cache
 from math import ceil
 
 from psycopg.pq import DiagnosticField
@@ -11,107 +11,157 @@ from psycopg.pq import DiagnosticField
 from trinco.leases.accesses import Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Request, Yield
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     from psycopg.pq.abc import PGresult
 
-    Parameters: TypeAlias = list[bytes | None]
+    Parameters: TypeAlias = list[Any]  # bytes and None
 
 COUNT = -1
 """As a token: let the store count."""
+EPOCH = 946_684_800_000_000
+"""PostgreSQL counts its microseconds from 2000, everybody else from 1970."""
 GRADES: "dict[Any, Grade]" = {grade.value.encode(): grade for grade in Grade}
+RELEASED = Answer(Grade.DONE)
+
+# The statements
+
 FUNCTIONS = {"request": 8, "commit_token": 5, "extend": 4, "yield": 6, "release": 3}
 """By name, how many arguments they take."""
 READ = """
-    SELECT clock.store_time, item.xmin::text::bigint, item.token, item.evidence,
-           item.owner, item.attempt, item.until, item.ticket, item.held_token, item.entry,
+    SELECT clock.store_time, item.xmin::text::bigint, coalesce(item.token, {schema}.microseconds(clock.store_time)),
+           item.evidence, item.until, item.owner, item.attempt, item.ticket, item.held_token, item.entry,
            each.owner, each.attempt, each.until, each.ticket, each.entry
-      FROM (SELECT {schema}.microseconds(clock_timestamp()) AS store_time) AS clock
+      FROM (SELECT clock_timestamp() AS store_time) AS clock
       LEFT JOIN {schema}.lease AS item ON item.name = $1
       LEFT JOIN LATERAL unnest(item.waiters) AS each ON true
      ORDER BY each.ticket, each.owner
 """
-NOW = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
-QUICK_REQUEST = f"""
-    UPDATE {{schema}}.lease
-       SET owner = $2, attempt = $3, until = {NOW} + $4::bigint, ticket = NULL, entry = $6,
-           held_token = CASE WHEN $5::bigint < 0 THEN token + 1 ELSE $5 END,
-           token = CASE WHEN $5 < 0 THEN token + 1 ELSE coalesce($5, token) END,
-           evidence = CASE WHEN $5::bigint IS NULL THEN evidence ELSE $6 END
-     WHERE name = $1 AND (owner IS NULL OR until <= {NOW}) AND cardinality(waiters) = 0
-       AND ($5::bigint IS NULL OR $5 < 0 OR $5 > token AND $5 <= {NOW} + 3600000000)
-    RETURNING held_token, $4::bigint, until - $4, CASE WHEN current_setting('synchronous_commit') = 'off'
-                                               THEN set_config('synchronous_commit', 'on', true) END
+TAKE = """
+    UPDATE {schema}.lease
+       SET owner = $2, attempt = $3, until = clock_timestamp() + $4, entry = $5, ticket = NULL, {tokens}
+     WHERE name = $1 AND until IS NULL AND waiters IS NULL {belief}
+    RETURNING held_token, until, {wait_for_disk}
 """
-"""What ``request`` does without a ticket where nobody holds or waits, and the token, if there is one, can be committed:
-three quarters of the time. No row: ask ``request``."""
-QUICK_RELEASE = f"""
-    UPDATE {{schema}}.lease
-       SET owner = NULL, attempt = NULL, until = NULL, ticket = NULL, held_token = NULL, entry = NULL
-     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > {NOW} AND cardinality(waiters) = 0
-    RETURNING set_config('synchronous_commit', 'off', true)
+"""What ``request`` does without a ticket where nobody holds or waits, in half the time. No row: ask ``request``."""
+TURN = """
+    UPDATE {schema}.lease
+       SET owner = $2, attempt = $3, until = clock_timestamp() + $4, entry = $5, ticket = $6, {tokens},
+           waiters = nullif(waiters[2:], '{{}}')
+     WHERE name = $1 AND (until IS NULL OR until <= clock_timestamp())
+       AND (waiters[1]).owner = $2 AND (waiters[1]).attempt = $3 AND (waiters[1]).ticket = $6 {belief}
+    RETURNING held_token, until, {wait_for_disk}, CASE WHEN waiters IS NOT NULL
+              THEN {schema}.largest_ticket({schema}.settled(lease, clock_timestamp()), $2) END
 """
-"""What ``release`` does where I hold and nobody waits. No row: ask ``release``."""
+"""What ``request`` does for the first in line where nobody holds. No row: ask ``request``."""
+GUESS = "guess"
+TOKENS = {
+    NEXT: ("token = token + 1, held_token = token + 1, evidence = $5", ""),
+    None: ("held_token = NULL", ""),
+    GUESS: (
+        "token = {guess}, held_token = {guess}, evidence = $5",
+        "AND {guess} > token AND {guess} <= {schema}.microseconds(clock_timestamp()) + 3600000000",
+    ),
+}
+"""By the token that is asked for: what a grant does to it, and when it is believed."""
+TAKES: "dict[Any, bytes]" = {
+    NEXT: b"trinco_take_counted",
+    None: b"trinco_take_unfenced",
+    GUESS: b"trinco_take_guessed",
+}
+TURNS: "dict[Any, bytes]" = {NEXT: b"trinco_turn_counted", None: b"trinco_turn_unfenced", GUESS: b"trinco_turn_guessed"}
+WAIT_FOR_DISK = """
+    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
+"""
+GIVE_BACK = """
+    UPDATE {schema}.lease SET until = NULL
+     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp()
+    RETURNING CASE WHEN waiters IS NULL THEN set_config('synchronous_commit', 'off', true)
+              ELSE {schema}.wake_first(waiters) END
+"""
+"""What ``release`` does where I hold. No row: ask ``release``."""
 
 
 def queries(schema: str) -> dict[bytes, bytes]:
     """The statements of a link, by the names under which they are prepared. ``schema``: quoted."""
-    texts = {"trinco_read": READ, "trinco_quick_request": QUICK_REQUEST, "trinco_quick_release": QUICK_RELEASE}
-    texts = {name: query.replace("{schema}", schema) for name, query in texts.items()}
+    texts = {"trinco_read": READ.format(schema=schema), "trinco_give_back": GIVE_BACK.format(schema=schema)}
     for name, count in FUNCTIONS.items():
         places = ", ".join(f"${place}" for place in range(1, count + 1))
         texts[f"trinco_{name}"] = f"SELECT * FROM {schema}.{name}({places})"
-    return {name.encode(): query.encode() for name, query in texts.items()}
+    grants = {TAKES[kind]: _grant(TAKE, kind, schema, guess="$6::bigint") for kind in TOKENS}
+    grants |= {TURNS[kind]: _grant(TURN, kind, schema, guess="$7::bigint") for kind in TOKENS}
+    return {name.encode(): query.encode() for name, query in texts.items()} | grants
+
+
+def _grant(statement: str, kind: str | None, schema: str, guess: str) -> bytes:
+    tokens, belief = (each.format(schema=schema, guess=guess) for each in TOKENS[kind])
+    return statement.format(schema=schema, tokens=tokens, belief=belief, wait_for_disk=WAIT_FOR_DISK).encode()
 
 
 class Errand:
     """What stands in a link's queue: a prepared statement with its parameters, or a bare command without. If the
-    statement gives no row, what ``otherwise`` makes is to be done instead."""
+    statement gives no row, ``otherwise`` is to be done by the function that can do all of it."""
 
     __slots__ = ("otherwise", "parameters", "statement")
 
     def __init__(
-        self,
-        statement: bytes,
-        parameters: "Parameters | None" = None,
-        otherwise: "Callable[[], Errand] | None" = None,
+        self, statement: bytes, parameters: "Parameters | None" = None, otherwise: Operation | None = None
     ) -> None:
         self.statement = statement
         self.parameters = parameters
         self.otherwise = otherwise
 
 
-def errand_for(resource: bytes, operation: Operation, t_max: float, quick_release: bool) -> Errand:
-    claim = operation.claim
-    parameters: Parameters = [resource, claim.owner.encode(), _number(claim.attempt)]
+def quick_errand(resource: bytes, operation: Operation, t_max: float, is_turn: bool) -> Errand:
+    """By the single UPDATE that will do in most cases, if there is one. ``is_turn``: whether a request with a ticket is
+    likely to be granted."""
+    if isinstance(operation, Release):
+        return Errand(b"trinco_give_back", _claimed(resource, operation), operation)
+    if not isinstance(operation, Request) or (operation.ticket is not None and not is_turn):
+        return full_errand(resource, operation, t_max)
+    parameters = _claimed(resource, operation)
+    parameters += interval(min(operation.ttl, t_max)), operation.entry
+    if operation.ticket is not None:
+        parameters.append(_number(operation.ticket))
+    if operation.token not in TOKENS:
+        parameters.append(_guess(operation.token))
+    return Errand(take_of(operation) if operation.ticket is None else turn_of(operation), parameters, operation)
+
+
+def take_of(request: Request) -> bytes:
+    """The statement that may grant it at once."""
+    return TAKES.get(request.token, TAKES[GUESS])
+
+
+def turn_of(request: Request) -> bytes:
+    """The statement that may grant it when it is the first in line's."""
+    return TURNS.get(request.token, TURNS[GUESS])
+
+
+def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
+    """By the function for it."""
+    parameters = _claimed(resource, operation)
     if isinstance(operation, Request):
-        full = partial(_request, parameters, operation, t_max)
-        return full() if operation.ticket is not None else _quick_request(parameters, operation, t_max, full)
+        times = interval(min(operation.ttl, t_max)), interval(operation.wait)
+        asked = _number(operation.ticket), _guess(operation.token), operation.entry
+        return Errand(b"trinco_request", [*parameters, *times, *asked])
     if isinstance(operation, Extend):
-        return Errand(b"trinco_extend", [*parameters, _duration(min(operation.ttl, t_max))])
+        return Errand(b"trinco_extend", [*parameters, interval(min(operation.ttl, t_max))])
     if isinstance(operation, Commit):
         return Errand(b"trinco_commit_token", [*parameters, _number(operation.token), operation.entry])
     if isinstance(operation, Yield):
-        waiting = (_duration(operation.wait), _number(operation.ticket), operation.entry)
+        waiting = interval(operation.wait), _number(operation.ticket), operation.entry
         return Errand(b"trinco_yield", [*parameters, *waiting])
-    full = partial(Errand, b"trinco_release", parameters)
-    return Errand(b"trinco_quick_release", parameters, full) if quick_release else full()
+    return Errand(b"trinco_release", parameters)
 
 
-def _request(claimed: "Parameters", request: Request, t_max: float) -> Errand:
-    ttl, wait = _duration(min(request.ttl, t_max)), _duration(request.wait)
-    asked = (ttl, wait, _number(request.ticket), _guess(request.token), request.entry)
-    return Errand(b"trinco_request", [*claimed, *asked])
-
-
-def _quick_request(claimed: "Parameters", request: Request, t_max: float, full: "Callable[[], Errand]") -> Errand:
-    asked = (_duration(min(request.ttl, t_max)), _guess(request.token), request.entry)
-    return Errand(b"trinco_quick_request", [*claimed, *asked], full)
+def _claimed(resource: bytes, operation: Operation) -> "Parameters":
+    claim = operation.claim
+    return [resource, claim.owner.encode(), _number(claim.attempt)]
 
 
 def microseconds(duration: float) -> int:
@@ -119,8 +169,10 @@ def microseconds(duration: float) -> int:
     return ceil(duration * 1e6)
 
 
-def _duration(duration: float) -> bytes:
-    return microseconds(duration).to_bytes(8, "big", signed=True)
+@lru_cache
+def interval(duration: float) -> bytes:
+    """Microseconds, days and months."""
+    return microseconds(duration).to_bytes(8, "big", signed=True) + bytes(8)
 
 
 def _number(value: int | None) -> bytes | None:
@@ -134,6 +186,9 @@ def _guess(token: "Any") -> bytes | None:
     return _number(token if token is None else max(token, 0))
 
 
+# What they return
+
+
 def _integer(data: bytes | None) -> "Any":
     return None if data is None else int.from_bytes(data, "big", signed=True)
 
@@ -141,33 +196,36 @@ def _integer(data: bytes | None) -> "Any":
 def answer_in(result: "PGresult") -> tuple[Answer, int]:
     """The answer, and the server's clock."""
     value = result.get_value
+    until, store_time = _integer(value(0, 2)), _integer(value(0, 6))
     answer = Answer(
         GRADES[value(0, 0)],
         _integer(value(0, 1)),
-        _integer(value(0, 2)) / 1e6,
+        0 if until is None else (until - store_time) / 1e6,
         value(0, 3) == b"\1",
         value(0, 4),
         value(0, 5),
     )
-    return answer, _integer(value(0, 6))
+    return answer, store_time + EPOCH
 
 
-def quick_grant_in(result: "PGresult") -> tuple[Answer, int]:
-    value = result.get_value
-    return Answer(Grade.COMMITTED, _integer(value(0, 0)), _integer(value(0, 1)) / 1e6), _integer(value(0, 2))
+def grant_in(result: "PGresult", asked: Request, parameters: "Any") -> tuple[Answer, int]:
+    """What ``TAKE`` and ``TURN`` give. The term is the one that was asked for."""
+    value, term = result.get_value, _integer(parameters[3][:8])
+    ticket = None if asked.ticket is None else value(0, 3)
+    store_time = _integer(value(0, 1)) - term + EPOCH
+    return Answer(Grade.COMMITTED, _integer(value(0, 0)), term / 1e6, ticket=ticket), store_time
 
 
 def item_in(result: "PGresult") -> Versioned:
     """What ``READ`` gives: the item, once for each of its waiters. Times are counted from the server's clock."""
-    rows = [[result.get_value(row, column) for column in range(15)] for row in range(result.ntuples)]
-    now, version, token, evidence, owner, attempt, until, ticket, held_token, entry = rows[0][:10]
+    rows: Any = [[result.get_value(row, column) for column in range(15)] for row in range(result.ntuples)]
+    now, version, token, evidence, until, owner, attempt, ticket, held_token, entry = rows[0][:10]
     holder = None
-    if owner is not None:
+    if until is not None:
         claim = Claim(owner.decode(), _integer(attempt))
         holder = Holder(claim, _remaining(until, now), _integer(ticket), _integer(held_token), entry)
     waiters = tuple(_waiter(now, *row[10:]) for row in rows if row[10] is not None)
-    item = Item(_integer(now if token is None else token), holder, waiters, evidence)
-    return Versioned(item.counted_from(0), _integer(version) or 0)
+    return Versioned(Item(_integer(token), holder, waiters, evidence).counted_from(0), _integer(version) or 0)
 
 
 def _waiter(now: "Any", owner: "Any", attempt: "Any", until: "Any", ticket: "Any", entry: bytes | None) -> Waiter:

@@ -1,8 +1,10 @@
 """A link to PostgreSQL: accesses go out and answers come in without blocking.
 
-Every access is one statement: one round trip. The connection is psycopg's, but accesses are driven through libpq's own
-calls (``pgconn``): they do not block, and they are twice as quick as cursors. One is under way at a time; the others
-stand in a queue here. Cursors are used only before the link is made: later they would swallow notifications.
+Every access is one statement: one round trip. What is taken while it is free and given back by its holder is done by a
+single UPDATE; if that finds no row, a function does it (``postgres_calls.py``). The connection is psycopg's, but
+accesses are driven through libpq's own calls (``pgconn``): they do not block, and they are twice as quick as cursors.
+One is under way at a time; the others stand in a queue here. Cursors are used only before the link is made: later they
+would swallow notifications.
 
 Waiters are woken by NOTIFY. It wakes every listening connection of the database, so a link listens only while one of
 its owners waits. Behind a pooler that lends connections by the transaction LISTEN does nothing, and the waiters' polls
@@ -19,16 +21,19 @@ from psycopg.pq import ConnStatus, ExecStatus
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.operation import Answer, Grade
+from trinco.leases.operation import Operation, Release, Request
 from trinco.stores.postgres_calls import (
+    RELEASED,
     Errand,
     answer_in,
-    errand_for,
     error_of,
+    full_errand,
+    grant_in,
     item_in,
     one_line,
     queries,
-    quick_grant_in,
+    quick_errand,
+    turn_of,
 )
 from trinco.stores.store import Failed, Hint, Link, StaysOut
 
@@ -43,9 +48,7 @@ if TYPE_CHECKING:
     from trinco.stores.store import Replied
 
 BINARY = 1
-FORMATS = [BINARY] * 8
-QUICK_LIMIT = 10_000
-RELEASED = Answer(Grade.DONE)
+FORMATS = [[BINARY] * parameters for parameters in range(9)]
 UNKNOWN_STATEMENT = "26000"
 """A pooler has given us another connection than the one on which we prepared it. From then on we prepare nothing."""
 
@@ -53,8 +56,8 @@ UNKNOWN_STATEMENT = "26000"
 class PostgresLink(Link):
     """``store_time``: what the server's clock said in the latest answer that told it, in microseconds.
 
-    ``_quick``: the resources that we took by the quick statement and have not given back. It is likely that still
-    nobody waits for them; of others we know that somebody did.
+    ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_woken``: the
+    owners that were sent a hint and have not asked since, so that it is likely to be their turn.
     """
 
     __slots__ = (
@@ -65,9 +68,10 @@ class PostgresLink(Link):
         "_expecting",
         "_pgconn",
         "_prepared",
-        "_quick",
+        "_queries",
         "_store",
         "_timeout",
+        "_woken",
         "store_time",
     )
 
@@ -85,19 +89,26 @@ class PostgresLink(Link):
         self._pgconn.nonblocking = 1
         self._channel = b'"trinco_' + address.replace('"', '""').encode() + b'"'
         self._timeout = timeout
-        self._closed_until = monotonic() + closed_for
+        self._closed_until = monotonic() + closed_for if closed_for else 0.0
         self._errands: deque[Errand] = deque()
         self._expecting: set[str] = set()
-        self._prepared = True
-        self._quick: set[bytes | None] = set()
+        self._woken: set[str] = set()
+        self._queries = queries(store.identifier)
+        self._prepared: set[bytes] | None = set()
         self.store_time = 0
 
     def send(self, resource: str, access: Access) -> "Replied | None":
-        closed_for = self._closed_until - monotonic()
-        if closed_for > 0 and isinstance(access, Apply):
-            return self._stays_out(closed_for)
+        if self._closed_until and isinstance(access, Apply):
+            closed_for = self._closed_until - monotonic()
+            if closed_for > 0:
+                return self._stays_out(closed_for)
+            self._closed_until = 0.0
         try:
-            self._enqueue(self._errand(resource.encode(), access))
+            if isinstance(access, Apply):
+                self._apply(resource.encode(), access.operation)
+            else:
+                assert isinstance(access, Read), f"a store of this kind is not asked for {access!r}"
+                self._enqueue(Errand(b"trinco_read", [resource.encode()]))
         except (OverflowError, UnicodeError) as error:
             return Failed(f"{self._store.url} cannot keep this: {one_line(error)}; nothing was sent")
         return None
@@ -107,18 +118,21 @@ class PostgresLink(Link):
 
     def receive(self) -> "list[Replied | Hint]":
         arrived: list[Replied | Hint] = []
+        pgconn = self._pgconn
         try:
-            self._pgconn.consume_input()
-            while self._errands and not self._pgconn.is_busy():
-                self._take(self._pgconn.get_result(), arrived)
-            while (notification := self._pgconn.notifies()) is not None:
-                owner = notification.extra.decode(errors="replace")
-                if owner in self._expecting:
-                    arrived.append(Hint(owner))
+            pgconn.consume_input()
+            while self._errands and not pgconn.is_busy():
+                result = pgconn.get_result()
+                if result is None:
+                    self._finish()
+                else:
+                    self._take(result, arrived)
+            if self._expecting:
+                self._hear(arrived)
         except psycopg.OperationalError as error:
             raise self._lost(error) from error
-        if self._pgconn.status != ConnStatus.OK:
-            raise self._lost(self._pgconn.get_error_message())
+        if not arrived and pgconn.status != ConnStatus.OK:
+            raise self._lost(pgconn.get_error_message())
         return arrived
 
     def expect_hints(self, owner: str) -> None:
@@ -127,6 +141,7 @@ class PostgresLink(Link):
         self._expecting.add(owner)
 
     def ignore_hints(self, owner: str) -> None:
+        self._woken.discard(owner)
         if owner in self._expecting:
             self._expecting.discard(owner)
             if not self._expecting:
@@ -156,11 +171,13 @@ class PostgresLink(Link):
             closed_for,
         )
 
-    def _errand(self, resource: bytes, access: Access) -> Errand:
-        if isinstance(access, Apply):
-            return errand_for(resource, access.operation, self._store.t_max, resource in self._quick)
-        assert isinstance(access, Read), f"a store of this kind is not asked for {access!r}"
-        return Errand(b"trinco_read", [resource])
+    def _apply(self, resource: bytes, operation: Operation) -> None:
+        owner = operation.claim.owner
+        is_turn = owner in self._woken
+        self._woken.discard(owner)
+        if isinstance(operation, Request) and operation.ticket is not None:
+            self._be_ready_for(turn_of(operation))
+        self._enqueue(quick_errand(resource, operation, self._store.t_max, is_turn))
 
     def _enqueue(self, errand: Errand) -> None:
         self._errands.append(errand)
@@ -168,60 +185,77 @@ class PostgresLink(Link):
             self._start(errand)
 
     def _start(self, errand: Errand) -> None:
-        statement, parameters = errand.statement, errand.parameters
+        statement, parameters, pgconn = errand.statement, errand.parameters, self._pgconn
         try:
             if parameters is None:
-                self._pgconn.send_query(statement)
-            elif self._prepared:
-                self._pgconn.send_query_prepared(statement, parameters, FORMATS[: len(parameters)], BINARY)
+                pgconn.send_query(statement)
+            elif self._prepared is None:
+                query = self._queries[statement]
+                pgconn.send_query_params(query, parameters, None, FORMATS[len(parameters)], BINARY)
+            elif statement in self._prepared:
+                pgconn.send_query_prepared(statement, parameters, FORMATS[len(parameters)], BINARY)
             else:
-                query = queries(self._store.identifier)[statement]
-                self._pgconn.send_query_params(query, parameters, None, FORMATS[: len(parameters)], BINARY)
-            while self._pgconn.flush():
+                self._errands.appendleft(self._preparation(statement))
+                pgconn.send_query(self._errands[0].statement)
+            while pgconn.flush():
                 if not select([], [self.fileno()], [], self._timeout)[1]:
                     raise self._lost(f"it took nothing in for {in_words(self._timeout)}")
         except psycopg.OperationalError as error:
             raise self._lost(error) from error
 
-    def _take(self, result: "PGresult | None", arrived: "list[Replied | Hint]") -> None:
-        """A result of the errand under way; None: there are no more of it."""
-        if result is None:
-            self._errands.popleft()
-            if self._errands:
-                self._start(self._errands[0])
-            return
+    def _preparation(self, statement: bytes) -> Errand:
+        """A statement is prepared when it is first used: most links use two of a dozen."""
+        assert self._prepared is not None
+        self._prepared.add(statement)
+        return Errand(b"PREPARE " + statement + b" AS " + self._queries[statement])
+
+    def _be_ready_for(self, statement: bytes) -> None:
+        """What a waiter needs when it is woken is prepared before it gets in line: then it will be in a hurry."""
+        if self._prepared is not None and statement not in self._prepared:
+            self._enqueue(self._preparation(statement))
+
+    def _finish(self) -> None:
+        """There are no more results of the errand under way."""
+        self._errands.popleft()
+        if self._errands:
+            self._start(self._errands[0])
+
+    def _take(self, result: "PGresult", arrived: "list[Replied | Hint]") -> None:
         errand = self._errands[0]
         if result.status == ExecStatus.TUPLES_OK:
             if result.ntuples or errand.otherwise is None:
                 arrived.append(self._reply(errand, result))
             else:
-                self._errands.insert(1, errand.otherwise())
+                assert errand.parameters is not None
+                self._errands.insert(1, full_errand(errand.parameters[0], errand.otherwise, self._store.t_max))
         elif result.status != ExecStatus.COMMAND_OK:
             self._take_error(errand, result, arrived)
 
     def _reply(self, errand: Errand, result: "PGresult") -> "Replied":
-        statement = errand.statement
-        if statement == b"trinco_read":
-            return item_in(result)
-        assert errand.parameters is not None
-        resource = errand.parameters[0]
-        if statement == b"trinco_quick_request":
-            answer, self.store_time = quick_grant_in(result)
-            if len(self._quick) < QUICK_LIMIT:
-                self._quick.add(resource)
-            return answer
-        self._quick.discard(resource)
-        if statement == b"trinco_quick_release":
+        operation = errand.otherwise
+        if isinstance(operation, Release):
             return RELEASED
+        if isinstance(operation, Request):
+            answer, self.store_time = grant_in(result, operation, errand.parameters)
+            return answer
+        if errand.statement == b"trinco_read":
+            return item_in(result)
         answer, self.store_time = answer_in(result)
         return answer
+
+    def _hear(self, arrived: "list[Replied | Hint]") -> None:
+        while (notification := self._pgconn.notifies()) is not None:
+            owner = notification.extra.decode(errors="replace")
+            if owner in self._expecting:
+                self._woken.add(owner)
+                arrived.append(Hint(owner))
 
     def _take_error(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Hint]") -> None:
         state, message = error_of(result)
         if state.startswith("57P") or not state:
             raise self._lost(message)
-        if state == UNKNOWN_STATEMENT and self._prepared:
-            self._prepared = False
+        if state == UNKNOWN_STATEMENT and self._prepared is not None:
+            self._prepared = None
             self._errands.insert(1, errand)
         elif errand.parameters is not None:
             arrived.append(Failed(f"{self._store.problem(state, message)}; nothing was changed"))

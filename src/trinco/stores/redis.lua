@@ -1,79 +1,121 @@
 -- The twin of Item.apply (src/trinco/leases/item.py) inside a Redis server: one access, one round trip, all or nothing.
 --
--- KEYS[1]  the item: a msgpack map {trinco, token, evidence, holder, waiters}. It is never deleted.
+-- KEYS[1]  the item, never deleted: as msgpack, one after the other, the format, the token and its evidence, the six
+--          fields of the holder (nil where nobody holds) and the list of waiters. Not a map: its names would have to be
+--          read and written every time.
 -- ARGV     operation, owner, attempt, and then
---            request  ttl, t_max, ticket, wait, token, entry      commit  token, entry
---            extend   ttl, t_max                                  yield   ticket, wait, entry
---            release  -                                           read    -
---          Times are microseconds. '' is no ticket or no token, 'next' is the token after the last; an entry that is
---          not there is not sent.
--- Answers  one string, 'grade now token remaining smaller evidence ticket\n' and then the two entries: of these the
---          line has the lengths. '-' is what is not there. One string, because a client reads many of them.
+--            request  ttl, token, entry                           commit  token, entry
+--            queue    ttl, token, ticket, wait, entry             yield   ticket, wait, entry
+--            extend   ttl                                         release, read  -
+--          A request with a ticket is a queue. Times are microseconds. '' is no ticket or no token, 'next' is the token
+--          after the last; an entry that is not there is not sent.
+-- Answers  one string, because a client reads many of them: 'grade seconds microseconds', where the server's clock is
+--          the last two; where there is more to tell, ' token remaining' ('-' is no token); and where there is still
+--          more, ' smaller evidence ticket\n' and then the two entries: of these the line has the lengths, or '-'.
 --          To read: {'item', now, token, evidence, holders, six fields of the holder, five of each waiter}.
 --
 -- Where apply names somebody to wake, a hint is published to the address in the owner's name. Nobody there to hear it
 -- means that the waiter's process is gone: it is dropped, and the next one is woken.
 --
--- Nothing is written before everything is decided, so an error changes nothing. A function is made anew at every call
--- (0.2 us), so what is needed once stands where it is needed.
+-- Nothing is written before everything is decided, so an error changes nothing.
 
 if redis.replicate_commands then redis.replicate_commands() end -- a Redis 6 that replicates scripts forbids TIME
 
-local FORMAT = 1
+local FORMAT = 2
 local MOST_WAITERS = 1024
 local AHEAD = 3600 * 1000000 -- how far beyond our clock a token is believed
 local EXACT = 9007199254740992 -- 2^53: below, every whole number is exact
 local ADDRESS_DIGITS = 20
 
+local operation, owner, attempt = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local operation, owner, attempt = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local changed = false
+local read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiters
+local more
+local stored = redis.pcall('GET', KEYS[1])
+if stored then
+  read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiters,
+    more = pcall(cmsgpack.unpack, stored)
+end
+
+-- A free lock that nobody waits for is taken, and given back: most of what we are asked. The rest of this file would do
+-- the same and take half as long again, since its functions are made anew at every call. What is damaged is left to it.
+
+if read and format == FORMAT and type(last_token) == 'number' and last_token >= 0 and last_token < EXACT
+  and (evidence == nil or type(evidence) == 'string') and type(waiters) == 'table' and next(waiters) == nil
+  and more == nil then
+  if operation == 'request' and holder == nil then
+    local token, ends = ARGV[5] == 'next' and last_token + 1 or tonumber(ARGV[5]), now + ARGV[4]
+    if token and token > last_token and token < EXACT and (ARGV[5] == 'next' or token <= now + AHEAD) then
+      local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, token, ARGV[6], owner, attempt, ends, nil, token,
+        ARGV[6], waiters))
+      return done.err and done or 'committed ' .. time[1] .. ' ' .. time[2] .. string.format(' %.0f ', token) .. ARGV[4]
+    end
+  elseif operation == 'release' and holder == owner and held_attempt == attempt and type(held_until) == 'number'
+    and held_until > now and held_until < EXACT then
+    local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, last_token, evidence, nil, nil, nil, nil, nil, nil,
+      waiters))
+    return done.err and done or 'done ' .. time[1] .. ' ' .. time[2]
+  end
+end
 
 -- What is stored. Damaged, or not ours: then nothing is known, and nothing is granted.
 
 local function is_whole(value) return type(value) == 'number' and value >= 0 and value < EXACT end
 
-local function is_entry(each)
-  return type(each) == 'table' and type(each.owner) == 'string' and is_whole(each.attempt) and is_whole(each.ends)
-    and (each.ticket == nil or is_whole(each.ticket)) and (each.token == nil or is_whole(each.token))
-    and (each.entry == nil or type(each.entry) == 'string')
+local function is_text_or_nil(value) return value == nil or type(value) == 'string' end
+
+local function is_claim(name, number, ends, ticket, entry)
+  return type(name) == 'string' and is_whole(number) and is_whole(ends) and (ticket == nil or is_whole(ticket))
+    and is_text_or_nil(entry)
 end
 
-local item = {trinco = FORMAT, token = now, waiters = {}} -- a token that this server cannot have given out before
-local stored = redis.pcall('GET', KEYS[1])
-if stored then
-  local read, value, more = pcall(cmsgpack.unpack, stored)
-  local sound = read and more == nil and type(value) == 'table' and value.trinco == FORMAT and is_whole(value.token)
-    and (value.evidence == nil or type(value.evidence) == 'string') and type(value.waiters) == 'table'
-    and (value.holder == nil or is_entry(value.holder)) and (#value.waiters > 0 or next(value.waiters) == nil)
-  for _, each in ipairs(sound and value.waiters or {}) do
-    sound = sound and is_entry(each) and each.ticket ~= nil
+local function are_waiters(value)
+  if type(value) ~= 'table' or (#value == 0 and next(value) ~= nil) then return false end
+  for place = 1, #value do
+    local each = value[place]
+    if type(each) ~= 'table' or each.ticket == nil then return false end
+    if not is_claim(each.owner, each.attempt, each.ends, each.ticket, each.entry) then return false end
   end
-  if not sound then return redis.error_reply('DAMAGED ' .. KEYS[1]) end
-  item = value
+  return true
+end
+
+if not stored then
+  last_token, waiters = now, {} -- a token that this server cannot have given out before
+elseif not (read and format == FORMAT and is_whole(last_token) and is_text_or_nil(evidence)
+  and (holder == nil or is_claim(holder, held_attempt, held_until, held_ticket, held_entry))
+  and (held_token == nil or is_whole(held_token)) and are_waiters(waiters) and more == nil) then
+  return redis.error_reply('DAMAGED ' .. KEYS[1])
 end
 
 -- Without what has run out. A term that ends now is over.
 
-if item.holder and item.holder.ends <= now then item.holder = nil end
-if item.waiters[1] then
-  local live = {}
-  for _, each in ipairs(item.waiters) do
-    if each.ends > now then live[#live + 1] = each end
-  end
-  item.waiters = live
+local function let_go()
+  holder, held_attempt, held_until, held_ticket, held_token, held_entry = nil, nil, nil, nil, nil, nil
 end
-local holder = item.holder
-local is_mine = holder and holder.owner == owner and holder.attempt == attempt
+
+local function kept(is_kept) -- the waiters of whom this is true
+  local those = {}
+  for place = 1, #waiters do
+    if is_kept(waiters[place]) then those[#those + 1] = waiters[place] end
+  end
+  return those
+end
+
+if holder and held_until <= now then let_go() end
+if waiters[1] then waiters = kept(function(each) return each.ends > now end) end
+local is_mine = holder == owner and held_attempt == attempt
 
 -- Ends
 
-local function answer(grade, token, remaining, smaller, evidence, ticket)
-  local line = string.format(
-    '%s %.0f %s %.0f %s %s %s\n', grade, now, token and string.format('%.0f', token) or '-', remaining or 0,
-    smaller and '1' or '0', evidence and #evidence or '-', ticket and #ticket or '-')
-  return line .. (evidence or '') .. (ticket or '')
+local function told(grade) return grade .. ' ' .. time[1] .. ' ' .. time[2] end
+
+local function answer(grade, token, remaining, smaller, proof, ticket)
+  local line = told(grade) .. (token and string.format(' %.0f %.0f', token, remaining)
+    or string.format(' - %.0f', remaining))
+  if not (smaller or proof or ticket) then return line end
+  return line .. (smaller and ' 1 ' or ' 0 ') .. (proof and #proof or '-') .. ' ' .. (ticket and #ticket or '-')
+    .. '\n' .. (proof or '') .. (ticket or '')
 end
 
 local function ring(name) -- whether somebody may have heard it
@@ -82,58 +124,53 @@ local function ring(name) -- whether somebody may have heard it
   return redis.pcall('PUBLISH', 'trinco:wake:' .. address, name) ~= 0
 end
 
-local function wake_first()
-  while not item.holder and item.waiters[1] do
-    if ring(item.waiters[1].owner) then return end
-    table.remove(item.waiters, 1)
-    changed = true
-  end
+local function written(reply)
+  local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, last_token, evidence, holder, held_attempt, held_until,
+    held_ticket, held_token, held_entry, waiters))
+  return done.err and done or reply
 end
 
-local function finish(reply)
-  if changed then
-    local written = redis.pcall('SET', KEYS[1], cmsgpack.pack(item))
-    if written.err then return written end
+local function woken(reply, is_changed) -- and the first in line is woken, if nobody holds
+  while not holder and waiters[1] and not ring(waiters[1].owner) do
+    table.remove(waiters, 1)
+    is_changed = true
   end
-  return reply
+  return is_changed and written(reply) or reply
 end
 
 -- The operations: first those that need nothing more
 
 if operation == 'release' then -- exactly this claim, holding or waiting
-  local kept = {}
-  for _, each in ipairs(item.waiters) do
-    if each.owner ~= owner or each.attempt ~= attempt then kept[#kept + 1] = each end
+  local is_changed = is_mine
+  if is_mine then let_go() end
+  if waiters[1] then
+    local others = kept(function(each) return each.owner ~= owner or each.attempt ~= attempt end)
+    is_changed = is_changed or #others < #waiters
+    waiters = others
   end
-  changed = is_mine or #kept < #item.waiters
-  if is_mine then item.holder = nil end
-  item.waiters = kept
-  local reply = answer(changed and 'done' or 'gone')
-  wake_first()
-  return finish(reply)
+  return woken(told(is_changed and 'done' or 'gone'), is_changed)
 end
 
 if operation == 'extend' then
-  if not is_mine then return answer('gone') end
-  holder.ends, changed = math.max(holder.ends, now + math.min(tonumber(ARGV[4]), tonumber(ARGV[5]))), true
-  return finish(answer('committed', holder.token, holder.ends - now))
+  if not is_mine then return told('gone') end
+  held_until = math.max(held_until, now + tonumber(ARGV[4]))
+  return written(answer('committed', held_token, held_until - now))
 end
 
 if operation == 'read' then
-  local reply = {'item', now, item.token, item.evidence or false, holder and 1 or 0}
+  local reply = {'item', now, last_token, evidence or false, holder and 1 or 0}
   local function tell(...)
     for place = 1, select('#', ...) do reply[#reply + 1] = select(place, ...) or false end
   end
-  if holder then tell(holder.owner, holder.attempt, holder.ends, holder.ticket, holder.token, holder.entry) end
-  for _, each in ipairs(item.waiters) do tell(each.owner, each.attempt, each.ends, each.ticket, each.entry) end
+  if holder then tell(holder, held_attempt, held_until, held_ticket, held_token, held_entry) end
+  for _, each in ipairs(waiters) do tell(each.owner, each.attempt, each.ends, each.ticket, each.entry) end
   return reply
 end
 
 -- What the others need
 
-local function is_smaller(each, ticket) -- equal tickets by their owners' bytes: Lua's own < follows the server's locale
-  if each.ticket ~= ticket then return each.ticket < ticket end
-  local name = each.owner
+local function is_smaller(name, ticket, than) -- equal tickets by their owners' bytes: Lua's own < follows the locale
+  if ticket ~= than then return ticket < than end
   for position = 1, math.min(#name, #owner) do
     local left, right = string.byte(name, position), string.byte(owner, position)
     if left ~= right then return left < right end
@@ -142,104 +179,102 @@ local function is_smaller(each, ticket) -- equal tickets by their owners' bytes:
 end
 
 local function has_smaller(ticket)
-  for _, each in ipairs(item.waiters) do
-    if each.owner ~= owner and (ticket == nil or is_smaller(each, ticket)) then return true end
+  for place = 1, #waiters do
+    local each = waiters[place]
+    if each.owner ~= owner and (ticket == nil or is_smaller(each.owner, each.ticket, ticket)) then return true end
   end
   return false
 end
 
 local function knows_later()
-  if item.holder and item.holder.owner == owner and item.holder.attempt > attempt then return true end
-  for _, each in ipairs(item.waiters) do
-    if each.owner == owner and each.attempt > attempt then return true end
+  if holder == owner and held_attempt > attempt then return true end
+  for place = 1, #waiters do
+    if waiters[place].owner == owner and waiters[place].attempt > attempt then return true end
   end
   return false
 end
 
-local function without_owner()
-  local others = {}
-  for _, each in ipairs(item.waiters) do
-    if each.owner ~= owner then others[#others + 1] = each end
-  end
-  return others
-end
+local function is_another(each) return each.owner ~= owner end
 
 local function add_waiter(ticket, wait, entry) -- when there are too many, the largest ticket goes
-  if knows_later() then return end
-  local waiters, place = without_owner(), 1
-  while waiters[place] and is_smaller(waiters[place], ticket) do place = place + 1 end
-  table.insert(waiters, place, {owner = owner, attempt = attempt, ends = now + wait, ticket = ticket, entry = entry})
-  if #waiters > MOST_WAITERS then table.remove(waiters) end
-  item.waiters, changed = waiters, true
+  local others, place = kept(is_another), 1
+  while others[place] and is_smaller(others[place].owner, others[place].ticket, ticket) do place = place + 1 end
+  table.insert(others, place, {owner = owner, attempt = attempt, ends = now + wait, ticket = ticket, entry = entry})
+  if #others > MOST_WAITERS then table.remove(others) end
+  waiters = others
 end
 
-local function commit_token(token, entry)
-  item.holder.token, item.token, item.evidence, changed = token, token, entry, true
-end
+local function commit_token(token, entry) held_token, last_token, evidence = token, token, entry end
 
 if operation == 'commit' then
   local token = tonumber(ARGV[4])
-  if not is_mine then return answer('gone', nil, 0, false, item.evidence) end
-  if holder.token == token then return answer('committed', token) end
-  if token <= item.token then return answer('refused', nil, 0, false, item.evidence) end
+  if not is_mine then return answer('gone', nil, 0, false, evidence) end
+  if held_token == token then return answer('committed', token, 0) end
+  if token <= last_token then return answer('refused', nil, 0, false, evidence) end
   commit_token(token, ARGV[5])
-  return finish(answer('committed', token, 0, has_smaller(holder.ticket)))
+  return written(answer('committed', token, 0, has_smaller(held_ticket)))
 end
 
 if operation == 'yield' then
   local ticket, wait = tonumber(ARGV[4]), tonumber(ARGV[5])
   if is_mine then
-    item.holder, changed = nil, true
-    if wait ~= 0 and ticket then add_waiter(ticket, wait, ARGV[6]) end
+    let_go()
+    if wait ~= 0 and ticket and not knows_later() then add_waiter(ticket, wait, ARGV[6]) end
   end
-  local reply = answer(is_mine and 'done' or 'gone')
-  wake_first()
-  return finish(reply)
+  return woken(told(is_mine and 'done' or 'gone'), is_mine)
 end
 
-if operation ~= 'request' then return redis.error_reply('UNKNOWN operation') end
-
-local ttl, t_max, ticket, wait = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local token, entry = ARGV[8], ARGV[9]
-
-local largest = holder and holder.ticket and holder.owner ~= owner and holder or nil
-for _, each in ipairs(item.waiters) do
-  if each.owner ~= owner and (not largest or each.ticket > largest.ticket) then largest = each end
+local ttl, token, entry, ticket, wait = tonumber(ARGV[4]), ARGV[5], ARGV[6], nil, 0
+if operation == 'queue' then
+  ticket, wait, entry = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+elseif operation ~= 'request' then
+  return redis.error_reply('UNKNOWN operation')
 end
-local largest_entry = largest and largest.entry -- of the largest ticket of anybody else
 
-local may_take = not knows_later()
-if may_take and holder then may_take = holder.owner == owner
-elseif may_take then may_take = not has_smaller(ticket) end
+local largest, largest_entry = nil, nil -- of the tickets of anybody else
+if holder and holder ~= owner and held_ticket then largest, largest_entry = held_ticket, held_entry end
+for place = 1, #waiters do
+  local each = waiters[place]
+  if each.owner ~= owner and (not largest or each.ticket > largest) then
+    largest, largest_entry = each.ticket, each.entry
+  end
+end
 
-if not may_take then
-  local remaining, waits_already = holder and holder.ends - now, false
-  for _, each in ipairs(item.waiters) do
+local is_late = knows_later()
+if is_late or (holder and holder ~= owner) or (not holder and has_smaller(ticket)) then
+  if not ticket or wait == 0 then
+    return answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
+  end
+  local stays_as_it_is = is_late
+  for place = 1, #waiters do
+    local each = waiters[place]
     if each.owner == owner and each.attempt == attempt and each.ticket == ticket then
-      waits_already = each.ends - now > wait / 2
+      stays_as_it_is = is_late or each.ends - now > wait / 2 -- it waits already
     end
   end
-  if wait ~= 0 and ticket then
-    if not waits_already then add_waiter(ticket, wait, entry) end
-    if holder and holder.ticket and holder.owner ~= owner and not is_smaller(holder, ticket) then
-      ring(holder.owner) -- it must yield if it does not hold the whole yet; its silence proves nothing
-    end
+  if not stays_as_it_is then add_waiter(ticket, wait, entry) end
+  if holder and held_ticket and holder ~= owner and not is_smaller(holder, held_ticket, ticket) then
+    ring(holder) -- it must yield if it does not hold the whole yet; its silence proves nothing
   end
-  return finish(answer('refused', nil, remaining, has_smaller(ticket), nil, largest_entry))
+  local reply = answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
+  return stays_as_it_is and reply or written(reply)
 end
 
-local ends, committed = now + math.min(ttl, t_max), nil
-if is_mine then ends, committed = math.max(ends, holder.ends), holder.token end
-holder = {owner = owner, attempt = attempt, ends = ends, ticket = ticket, token = committed, entry = entry}
-item.holder, item.waiters, changed = holder, without_owner(), true
-local grade, evidence = 'committed', nil
-if token ~= '' and not committed then
-  local number = token == 'next' and item.token + 1 or tonumber(token)
+if is_mine then
+  held_until = math.max(held_until, now + ttl)
+else
+  holder, held_attempt, held_until, held_token = owner, attempt, now + ttl, nil
+end
+held_ticket, held_entry = ticket, entry
+if waiters[1] then waiters = kept(is_another) end
+local grade, proof = 'committed', nil
+if token ~= '' and not held_token then
+  local number = token == 'next' and last_token + 1 or tonumber(token)
   if number >= EXACT then return redis.error_reply('EXHAUSTED no token is left') end
-  if token == 'next' or (number > item.token and number <= now + AHEAD) then
+  if token == 'next' or (number > last_token and number <= now + AHEAD) then
     commit_token(number, entry)
   else
-    grade, evidence = 'tentative', item.evidence
+    grade, proof = 'tentative', evidence
   end
 end
-return finish(answer(grade, holder.token, ends - now, has_smaller(ticket), evidence, largest_entry))
+return written(answer(grade, held_token, held_until - now, has_smaller(ticket), proof, largest_entry))

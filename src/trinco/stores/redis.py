@@ -178,18 +178,11 @@ def _forgets_nothing(configuration: "Any") -> bool:
     return (b"appendonly", b"yes") in settings and (b"appendfsync", b"always") in settings
 
 
+def _complaint(reply: "Any") -> str:
+    return complaint(reply) if isinstance(reply, ReplyError) else "its answer makes no sense"
+
+
 # The link
-
-
-class Awaited:
-    """A command under way. ``decode`` makes the answer of its reply, None for commands that nobody waits for."""
-
-    __slots__ = ("answer", "command", "decode")
-
-    def __init__(self, command: "Command", decode: "Decode | None" = None) -> None:
-        self.command = command
-        self.decode = decode
-        self.answer: Replied | None = None
 
 
 class RedisLink(Link):
@@ -198,9 +191,9 @@ class RedisLink(Link):
     answer, in microseconds."""
 
     __slots__ = (
-        "_asked",
         "_channel",
         "_epoch",
+        "_held_back",
         "_out",
         "_owners",
         "_sent",
@@ -224,10 +217,11 @@ class RedisLink(Link):
         self.store_time = 0
         self._owners: set[str] = set()
         self._subscribed = False
-        self._asked: deque[Awaited] = deque()
-        """The accesses, in the order in which they are to be answered."""
-        self._sent: deque[Awaited] = deque()
-        """All commands, in the order in which the server answers them."""
+        self._sent: deque[tuple[Command, Decode | None]] = deque()
+        """In the order in which the server answers. What makes an answer of the reply is None where nobody waits for
+        one."""
+        self._held_back: deque[Replied | None] = deque()
+        """Answers in the order of their accesses, behind one that had to be sent again: None until it is answered."""
 
     def send(self, resource: str, access: Access) -> "Replied | None":
         if self._epoch is not None:
@@ -246,9 +240,7 @@ class RedisLink(Link):
             self._wire.reader.limit = ITEM_LIMIT
         else:
             return Failed(f"{self._store.url}: a Redis server is not asked to {type(access).__name__}")
-        awaited = Awaited(("EVALSHA", SCRIPT_NAME, 1, f"trinco:{{{resource}}}", *words), decode)
-        self._asked.append(awaited)
-        self._write(awaited)
+        self._write(("EVALSHA", SCRIPT_NAME, 1, f"trinco:{{{resource}}}", *words), decode)
         return None
 
     def _settle_epoch(self, epoch: bytes) -> StaysOut | None:
@@ -256,50 +248,59 @@ class RedisLink(Link):
         now = time.monotonic()
         if self._out is not None and now < self._out.until:
             return StaysOut(f"{self._store.url}: {self._out.in_words(now)}", self._out.until - now)
-        self._write(Awaited(("SET", EPOCH, epoch)))
+        self._write(("SET", EPOCH, epoch))
         self._epoch = None
         return None
 
-    def _write(self, awaited: Awaited) -> None:
+    def _write(self, command: "Command", decode: "Decode | None" = None) -> None:
         if len(self._sent) >= MOST_AWAITED:
             raise self._wire.broken(f"{MOST_AWAITED} accesses are without an answer; it hangs, or the network does")
-        self._sent.append(awaited)
-        self._wire.write(awaited.command)
+        self._sent.append((command, decode))
+        self._wire.write(command)
 
     def fileno(self) -> int:
         return self._wire.fileno()
 
     def receive(self) -> "list[Replied | Hint]":
         arrived: list[Replied | Hint] = []
-        for each in self._wire.read():
-            if type(each) is Push:
-                self._heard(each, arrived)
+        for reply in self._wire.read():
+            if type(reply) is Push:
+                self._heard(reply, arrived)
             else:
-                self._answered(each)
-        while self._asked and self._asked[0].answer is not None:
-            arrived.append(self._asked.popleft().answer)  # type: ignore[arg-type]
+                self._answered(reply, arrived)
         return arrived
 
-    def _answered(self, reply: "Any") -> None:
+    def _answered(self, reply: "Any", arrived: "list[Replied | Hint]") -> None:
         if not self._sent:
             raise self._wire.broken("it answers what nobody asked; is it a Redis server?")
-        awaited = self._sent.popleft()
-        if awaited.decode is None:
+        command, decode = self._sent.popleft()
+        if decode is None:
             return
-        if isinstance(reply, ReplyError):
-            if reply.code == "NOSCRIPT":
-                awaited.command = ("EVAL", SCRIPT, *awaited.command[2:])
-                self._write(awaited)
-                return
-            awaited.answer = Failed(f"{self._store.url}: {complaint(reply)}")
+        decoded = decode(reply)
+        if decoded is not None:
+            said: Replied
+            said, self.store_time = decoded
+        elif isinstance(reply, ReplyError) and reply.code == "NOSCRIPT":
+            self._held_back.append(None)
+            self._write(("EVAL", SCRIPT, *command[2:]), decode)
+            return
         else:
-            decoded = awaited.decode(reply)
-            if decoded is None:
-                awaited.answer = Failed(f"{self._store.url}: its answer makes no sense")
-            else:
-                awaited.answer, self.store_time = decoded
-        if awaited.decode is item and not any(each.decode is item for each in self._sent):
+            said = Failed(f"{self._store.url}: {_complaint(reply)}")
+        if decode is item and not any(other is item for _, other in self._sent):
             self._wire.reader.limit = REPLY_LIMIT
+        if self._held_back:
+            self._in_order(command, said, arrived)
+        else:
+            arrived.append(said)
+
+    def _in_order(self, command: "Command", said: "Replied", arrived: "list[Replied | Hint]") -> None:
+        if command[0] == "EVAL":
+            self._held_back[self._held_back.index(None)] = said
+        else:
+            self._held_back.append(said)
+        while self._held_back and (first := self._held_back[0]) is not None:
+            self._held_back.popleft()
+            arrived.append(first)
 
     def _heard(self, push: "Push", arrived: "list[Replied | Hint]") -> None:
         match push:
@@ -307,14 +308,14 @@ class RedisLink(Link):
                 owner = payload.decode(errors="replace")
                 if owner in self._owners:
                     arrived.append(Hint(owner))
-            case [b"subscribe", *_] if self._sent and self._sent[0].decode is None:
+            case [b"subscribe", *_] if self._sent and self._sent[0][1] is None:
                 self._sent.popleft()
 
     def expect_hints(self, owner: str) -> None:
         """The first time it subscribes, and then stays subscribed: one channel serves all owners of the process."""
         self._owners.add(owner)
         if not self._subscribed:
-            self._write(Awaited(("SUBSCRIBE", self._channel)))
+            self._write(("SUBSCRIBE", self._channel))
             self._subscribed = True
 
     def ignore_hints(self, owner: str) -> None:

@@ -11,7 +11,7 @@ from os.path import dirname, join
 from trinco.leases.accesses import Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
-from trinco.leases.operation import TOKEN_LIMIT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import NEXT, TOKEN_LIMIT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
 from trinco.stores.resp import ReplyError
 
 TYPE_CHECKING = False
@@ -77,14 +77,18 @@ def _entry(entry: "Any") -> "Command":
 
 
 def _request(request: Request, t_max: int) -> "Command":
-    claim, ticket, token = request.claim, _number(request.ticket), _number(request.token)
-    ttl, wait = micros(request.ttl), micros(request.wait) if request.wait else 0
-    words = "request", claim.owner, claim.attempt, ttl, t_max, ticket, wait, token
+    claim, ttl = request.claim, min(micros(request.ttl), t_max)
+    token = request.token if request.token is NEXT else _number(request.token)
+    if request.ticket is None:
+        words: Command = "request", claim.owner, claim.attempt, ttl, token
+    else:
+        ticket, wait = _number(request.ticket), micros(request.wait)
+        words = "queue", claim.owner, claim.attempt, ttl, token, ticket, wait
     return words if request.entry is None else (*words, request.entry)
 
 
 def _extend(extend: Extend, t_max: int) -> "Command":
-    return "extend", extend.claim.owner, extend.claim.attempt, micros(extend.ttl), t_max
+    return "extend", extend.claim.owner, extend.claim.attempt, min(micros(extend.ttl), t_max)
 
 
 def _commit(commit: Commit, t_max: int) -> "Command":
@@ -118,6 +122,7 @@ def arguments(operation: Operation, t_max: int) -> "Command":
 # Replies
 
 GRADES = {grade.value.encode(): grade for grade in Grade if grade is not Grade.FAILED}
+ENDS = {grade.value.encode(): Answer(grade) for grade in (Grade.DONE, Grade.GONE)}
 SMALLER = {b"0": False, b"1": True}
 
 
@@ -132,23 +137,28 @@ def _is_bytes_or_nothing(value: object) -> bool:
 def answer(reply: "Any") -> tuple[Answer, int] | None:
     """And the server's time in microseconds. None: the script never says this."""
     try:
-        line, end_of_line, entries = reply.partition(b"\n")
-        grade, now, token, remaining, smaller, evidence, ticket = line.split(b" ")
-        middle = 0 if evidence == b"-" else int(evidence)
-        end = middle if ticket == b"-" else middle + int(ticket)
-        if not end_of_line or not 0 <= middle <= end == len(entries):
-            return None
-        said = Answer(
-            GRADES[grade],
-            None if token == b"-" else int(token),
-            int(remaining) / MICRO,
-            SMALLER[smaller],
-            None if evidence == b"-" else entries[:middle],
-            None if ticket == b"-" else entries[middle:],
-        )
-        return said, int(now)
-    except (AttributeError, TypeError, ValueError, KeyError, OverflowError):
+        words = reply.split(b" ", 7)
+        grade, now = words[0], int(words[1]) * MICRO + int(words[2])
+        if len(words) == 3:
+            return ENDS[grade], now
+        token, remaining = None if words[3] == b"-" else int(words[3]), int(words[4]) / MICRO
+        if len(words) == 5:
+            return Answer(GRADES[grade], token, remaining), now
+        return _long_answer(GRADES[grade], token, remaining, *words[5:]), now
+    except (AttributeError, TypeError, ValueError, LookupError, OverflowError):
         return None
+
+
+def _long_answer(
+    grade: Grade, token: int | None, remaining: float, smaller: bytes, evidence: bytes, ticket_and_entries: bytes
+) -> Answer:
+    ticket, end_of_line, entries = ticket_and_entries.partition(b"\n")
+    middle = 0 if evidence == b"-" else int(evidence)
+    end = middle if ticket == b"-" else middle + int(ticket)
+    if not end_of_line or not 0 <= middle <= end == len(entries):
+        raise ValueError
+    proof = None if evidence == b"-" else entries[:middle]
+    return Answer(grade, token, remaining, SMALLER[smaller], proof, None if ticket == b"-" else entries[middle:])
 
 
 def item(reply: "Any") -> tuple[Versioned, int] | None:

@@ -97,7 +97,7 @@ class Reader:
     def feed(self, data: bytes) -> "list[Any]":
         """Raises ``ProtocolBroken``; then nothing more can be read."""
         try:
-            if data[:1] == b"$" and not self._buffer and not self._open:
+            if data.startswith(b"$") and not self._buffer and not self._open:
                 end = data.find(b"\r\n")
                 if end > 0 and len(data) == end + 4 + int(data[1:end]) and data.endswith(b"\r\n"):
                     return [data[end + 2 : -2]]  # one whole string, as nearly every answer is
@@ -244,24 +244,24 @@ class Wire:
         """The replies and pushes that have arrived."""
         if self._unsent:
             self.flush()
-        try:
-            replies = self.reader.feed(self._receive())
-            while self._pending is not None and self._pending():
-                replies += self.reader.feed(self._receive())
-        except ProtocolBroken as error:
-            raise self.broken(f"{error}; is it a Redis server?") from error
+        replies = self._receive()
+        while self._pending is not None and self._pending():
+            replies += self._receive()
         return replies
 
-    def _receive(self) -> bytes:
+    def _receive(self) -> "list[Any]":
         try:
             data = self._socket.recv(CHUNK)
         except NOT_YET:
-            return b""
+            return []
         except OSError as error:
             raise self.broken(f"the connection broke: {error}") from error
         if not data:
             raise self.broken("the server closed the connection; it went down, restarted, or does not want us")
-        return data
+        try:
+            return self.reader.feed(data)
+        except ProtocolBroken as error:
+            raise self.broken(f"{error}; is it a Redis server?") from error
 
     def exchange(self, commands: "Sequence[Command]", deadline: float) -> "list[Any]":
         """Send commands and wait for their replies. Only while nothing else is under way."""

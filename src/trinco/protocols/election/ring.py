@@ -151,12 +151,12 @@ class Member(Elector):
         ctx.send(to, message)
         if to != self.me:
             self.attempts = (*self.attempts, (message, to))
-            ctx.set_timer(describe(message), self.acknowledgement_timeout)
+            ctx.set_timer(_timer(message, to), self.acknowledgement_timeout)
 
     def _acknowledged(self, ctx: Context, source: int, message: Circulating) -> None:
         if (message, source) in self.attempts:
             self._forget(message, source)
-            ctx.cancel_timer(describe(message))
+            ctx.cancel_timer(_timer(message, source))
 
     def _forget(self, message: Circulating, to: int) -> None:
         self.attempts = tuple(each for each in self.attempts if each != (message, to))
@@ -165,7 +165,7 @@ class Member(Elector):
         if name == "round":
             self._start_round(ctx)
         else:
-            message, to = next(each for each in self.attempts if describe(each[0]) == name)
+            message, to = next(each for each in self.attempts if _timer(*each) == name)
             self._forget(message, to)
             self._found_crashed(ctx, message, to)
 
@@ -174,6 +174,10 @@ class Member(Elector):
             self._attempt(ctx, message, (successor + 1) % self.n)
         elif self.stage is not Stage.RETURNING:
             self._start_round(ctx)
+
+
+def _timer(message: Circulating, to: int) -> str:
+    return f"{describe(message)} to p{to}"
 
 
 def _listed(processes: tuple[int, ...]) -> str:
