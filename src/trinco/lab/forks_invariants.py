@@ -5,7 +5,7 @@ simulated run replayed state by state.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from trinco.core.context import IDLE, Phase
@@ -14,9 +14,6 @@ from trinco.core.message import Message
 from trinco.protocols.permission.campos_carvalho import CamposCarvalho
 from trinco.protocols.permission.forks_arbiter import Arbiter
 from trinco.protocols.permission.forks_codes import ArbiterSays, ClientSays, ToArbiter, ToClient
-
-LONGEST_CHANNEL = 3
-"""Of messages under way from one node to another. With forks returned unasked it is one more."""
 
 _CARRIES_FORK = frozenset(
     (
@@ -62,14 +59,15 @@ def somebody_thinks_with_a_clean_fork(state: State) -> bool:
     return any(client.forks & ~client.dirty for me, client in picture.clients.items() if state.phase(me) is IDLE)
 
 
-def a_channel_is_too_long(state: State) -> bool:
-    """more than three messages are under way from one node to another"""
-    return _longest_channel(state) > LONGEST_CHANNEL
+def more_are_under_way_than(most: int) -> Callable[[State], bool]:
+    """From one node to another. The bound that goes with the algorithm is 3, or 4 if forks are returned unasked."""
 
+    def too_many(state: State) -> bool:
+        channels = Counter((source, to) for source, to, _ in state.in_flight() if source != to)
+        return max(channels.values(), default=0) > most
 
-def _longest_channel(state: State) -> int:
-    channels = Counter((source, to) for source, to, _ in state.in_flight() if source != to)
-    return max(channels.values(), default=0)
+    too_many.__doc__ = f"more than {most} messages are under way from one node to another"
+    return too_many
 
 
 class _Picture:

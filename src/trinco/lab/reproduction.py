@@ -88,7 +88,7 @@ class Experiment(Protocol):
         """``quick``: smaller counts, for tests and for the impatient; what differs is said in the titles."""
 
 
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {"forks": "trinco.lab.forks_experiment"}
 """Name on the command line -> module."""
 
 

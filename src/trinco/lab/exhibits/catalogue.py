@@ -2,6 +2,7 @@
 
 from trinco.core.errors import UsageError
 from trinco.lab.exhibits import (
+    bakery_objects,
     chandy_misra,
     elections,
     failover,
@@ -45,6 +46,7 @@ EXHIBITS = (
     *token_ring.EXHIBITS,
     *failover.EXHIBITS,
     *elections.EXHIBITS,
+    *bakery_objects.EXHIBITS,
     *LEASE,
     *lease_commits.EXHIBITS,
 )

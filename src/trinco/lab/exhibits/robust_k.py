@@ -282,7 +282,7 @@ EXHIBITS = (
         name="robust-k/F2",
         title="two requests with the same timestamp, of which the second is taken for a duplicate",
         printed="the same, algorithm 2, line 8: last = clock + 1, and the clock is not advanced",
-        lesson="Where nobody else asks, the next request bears the timestamp of the last. For Raymond that is harmless; "
+        lesson="Where nobody else asks, the next request bears the timestamp of the last. To Raymond that is no harm; "
         "here the tree tells messages apart by it, drops the second, and nobody ever replies to it.",
         breaks="deadlock",
         model=lambda: _told_by_tree(LooksOneAhead, KnowsByTimestamp, NEVER_REPEATS, NEVER_REPEATS, entries=2),
@@ -292,8 +292,8 @@ EXHIBITS = (
         name="robust-k/F3",
         title="a tree that remembers the last message by who passed it on",
         printed="the same, algorithm 1, lines 12 and 13: last_msg is indexed by the sender j, not by the root r",
-        lesson="Messages of two roots that come by way of the same process displace each other. So one that is repeated "
-        "is delivered and answered a second time; the count of replies goes below 0 and never comes back.",
+        lesson="Messages of two roots that come by way of the same process displace each other. One that is repeated "
+        "is then delivered and answered a second time; the count of replies goes below 0 and never comes back.",
         breaks="deadlock",
         model=lambda: _told_by_tree(
             Counting, KnowsByForwarder, NEVER_REPEATS, NEVER_REPEATS, REPEATS_ALL, network=Network.FIFO
