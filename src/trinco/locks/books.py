@@ -26,6 +26,9 @@ FAREWELL = 5.0
 """How long a release waits for the stores to confirm it; they hear of it anyhow."""
 WITHDRAWAL = 0.03
 """The same for somebody who gave up waiting; then it is done behind the scenes."""
+LINGER = 0.05
+"""How long a store that has not confirmed a release is left alone: most confirm before anybody has to listen for it,
+and waking somebody at every release would cost more than the release."""
 LOOK_PATIENCE = 5.0
 GLANCE = 0.25
 """How long to look for whoever was in the way: only words depend on it."""

@@ -8,7 +8,7 @@ also sees to releases that a store has not confirmed yet.
 from _thread import allocate_lock, start_new_thread
 
 from trinco.core.errors import StoreUnavailable
-from trinco.locks.books import is_renewing
+from trinco.locks.books import LINGER, is_renewing
 from trinco.locks.hub import NEVER
 from trinco.locks.lease import Lease
 
@@ -23,6 +23,8 @@ class Keeper:
         self._latch = allocate_lock()
         self._latch.acquire()
         self._wakes_at = 0.0
+        self._attends_at = NEVER
+        """When to listen for releases that are not confirmed."""
         self._is_running = False
         self._is_stopped = False
 
@@ -35,12 +37,14 @@ class Keeper:
             self._wake()
 
     def attend(self) -> None:
-        """Somebody left, and not all stores have confirmed it: see to it. Called with the mutex held."""
-        if self._is_running:
-            self._wake()
-        else:
+        """Somebody left, and not all stores have confirmed it: see to it, soon. Called with the mutex held."""
+        if self._attends_at == NEVER:
+            self._attends_at = self.desk.hub.clock() + LINGER
+        if not self._is_running:
             self._is_running = True
             start_new_thread(self._run, ())
+        elif self._attends_at < self._wakes_at:
+            self._wake()
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -68,7 +72,7 @@ class Keeper:
                     lost = [] if desk.is_closed else self._round()
                 except StoreUnavailable:  # it was closed
                     return
-                self._wakes_at = NEVER if desk.is_closed else desk.next_due()
+                self._wakes_at = NEVER if desk.is_closed else min(desk.next_due(), self._attends_at)
                 nap = self._wakes_at - desk.hub.clock()
             for lease in lost:
                 start_new_thread(lease.tell, ())  # a slow callback must not keep the others from being renewed
@@ -79,7 +83,10 @@ class Keeper:
         """Renew what is due, listen for what is to be confirmed; those that were lost."""
         desk = self.desk
         renewing = desk.start_due_renewals()
-        if renewing or desk.has_leavers():
+        attends = self._attends_at <= desk.hub.clock()
+        if attends:
+            self._attends_at = NEVER
+        if renewing or (attends and desk.has_leavers()):
             claimants = [lease.claimant for lease in renewing]
 
             def settled() -> bool:

@@ -15,6 +15,7 @@ from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.books import (
     FAREWELL,
     FIRST_CONTACT,
+    LINGER,
     LOOK_PATIENCE,
     WITHDRAWAL,
     Books,
@@ -44,6 +45,8 @@ class AsyncDesk(Books):
         """Whose event loop uses it."""
         self._nudge: anyio.Event | None = None
         self._wakes_at = 0.0
+        self._attends_at = NEVER
+        """When to listen for releases that are not confirmed."""
 
     async def obtain(
         self, name: str, resources: tuple[str, ...], options: Options, timeout: float | None
@@ -188,39 +191,42 @@ class AsyncDesk(Books):
             return
         if self._nudge is None:
             self._nudge = anyio.Event()
-            self._wakes_at = 0.0
+            self._wakes_at = due
             start_in_background(self._keep)
         elif due < self._wakes_at:
             self._wakes_at = 0.0
             self._nudge.set()
 
     def _attend(self) -> None:
-        """If somebody left and not all stores have confirmed it, somebody must listen."""
+        """If somebody left and not all stores have confirmed it, somebody must listen, soon."""
         if self.has_leavers():
-            self._notice(0.0)
+            if self._attends_at == NEVER:
+                self._attends_at = self.hub.clock() + LINGER
+            self._notice(self._attends_at)
 
     async def _keep(self) -> None:
         """Renew what is due, and see to releases that are not confirmed, until nothing is left to see to."""
         try:
-            while not self.is_closed:
+            while not self.is_closed and self._nudge is not None and self._wakes_at != NEVER:
+                with anyio.move_on_after(max(self._wakes_at - self.hub.clock(), 0)):
+                    await self._nudge.wait()
                 try:
                     lost = await self._round()
                 except StoreUnavailable:
                     return  # it was closed
                 for lease in lost:
                     lease.tell()
-                self._wakes_at = self.next_due()
+                self._wakes_at = min(self.next_due(), self._attends_at)
                 self._nudge = anyio.Event()
-                if self._wakes_at == NEVER:
-                    return
-                with anyio.move_on_after(max(self._wakes_at - self.hub.clock(), 0)):
-                    await self._nudge.wait()
         finally:
             self._nudge = None
 
     async def _round(self) -> list[Lease]:
         renewing = self.start_due_renewals()
-        if renewing or self.has_leavers():
+        attends = self._attends_at <= self.hub.clock()
+        if attends:
+            self._attends_at = NEVER
+        if renewing or (attends and self.has_leavers()):
             claimants = [lease.claimant for lease in renewing]
 
             def settled() -> bool:
