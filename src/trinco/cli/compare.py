@@ -3,12 +3,8 @@
 import argparse
 import csv
 import io
-import multiprocessing
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,13 +14,11 @@ from trinco.cli.comparison_tables import print_comparison, print_elections, prin
 from trinco.cli.files import refuse_unwritable, write_plot, write_text
 from trinco.cli.output import print_json
 from trinco.cli.parser import add_json, add_settings, whole
-from trinco.cli.progress import progress
+from trinco.cli.work import work_on
 from trinco.core.errors import UsageError
 from trinco.lab import vote_loss
 from trinco.lab.comparison import SIZES, compare, subjects
 from trinco.lab.election_comparison import compare_elections, elections
-from trinco.lab.pieces import Listener
-from trinco.sim.workers import process_pool
 
 EXAMPLES = """examples:
   trinco compare                                    every algorithm, n = 4 to 128
@@ -91,7 +85,7 @@ def _refuse_in_vain(options: argparse.Namespace) -> None:
 def _compare(options: argparse.Namespace) -> int:
     chosen = subjects(options.protocols, options.set)
     sizes = options.n or SIZES
-    compared = _work(options, lambda executor, tell: compare(chosen, sizes, options.seed, executor, tell))
+    compared = work_on(options, lambda executor, tell: compare(chosen, sizes, options.seed, executor, tell))
     if compared is None:
         return exits.INTERRUPTED
     if options.csv:
@@ -111,7 +105,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _elections(options: argparse.Namespace) -> int:
     chosen = elections(options.protocols, options.set)
     sizes = options.n or SIZES
-    compared = _work(options, lambda executor, tell: compare_elections(chosen, sizes, executor, tell))
+    compared = work_on(options, lambda executor, tell: compare_elections(chosen, sizes, executor, tell))
     if compared is None:
         return exits.INTERRUPTED
     if options.csv:
@@ -138,28 +132,6 @@ def _vote_loss(options: argparse.Namespace) -> int:
     else:
         print_vote_loss(losses, measured)
     return exits.DONE
-
-
-def _work(options: argparse.Namespace, work: Callable[[Executor | None, Listener], T]) -> T | None:
-    """None if it was interrupted."""
-    done = 0.0
-    with progress(quiet=options.json) as tell:
-
-        def listen(title: str, share: float) -> None:
-            nonlocal done
-            done = share
-            tell(title, share)
-
-        jobs = options.jobs
-        workers: AbstractContextManager[Executor | None] = process_pool(jobs) if jobs > 1 else nullcontext()
-        try:
-            with workers as executor:
-                return work(executor, listen)
-        except KeyboardInterrupt:
-            for worker in multiprocessing.active_children():
-                worker.terminate()  # what it has in hand may take it long
-            sys.stderr.write(f"trinco: interrupted after {done:.0%} of the work\n")
-            return None
 
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import sys
-from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,10 @@ from trinco.cli import exits
 from trinco.cli.files import refuse_unwritable, write_plot
 from trinco.cli.output import print_json, print_table
 from trinco.cli.parser import add_json, whole
-from trinco.cli.progress import progress
+from trinco.cli.work import work_on
 from trinco.core.errors import UsageError
 from trinco.lab.reproduction import EXPERIMENTS, Reproduction, names
 from trinco.protocols.catalogue import suggest
-from trinco.sim.workers import process_pool
 
 EXAMPLES = """examples:
   trinco reproduce                        what can be reproduced
@@ -49,13 +46,11 @@ def run(options: argparse.Namespace) -> int:
         need_matplotlib()
         refuse_unwritable(options.plot)
     experiment = _find(options.experiment)
-    with progress(quiet=options.json) as tell:
-        try:
-            with process_pool(options.jobs) if options.jobs > 1 else nullcontext() as executor:
-                made: Reproduction = experiment.reproduce(executor, tell, quick=options.quick)
-        except KeyboardInterrupt:
-            sys.stderr.write("trinco: interrupted: nothing was concluded\n")
-            return exits.INTERRUPTED
+    made: Reproduction | None = work_on(
+        options, lambda executor, listener: experiment.reproduce(executor, listener, quick=options.quick)
+    )
+    if made is None:
+        return exits.INTERRUPTED
     if options.plot:
         _draw(made, options.plot)
     if options.json:

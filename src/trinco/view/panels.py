@@ -28,14 +28,24 @@ def _draw(axes: "Axes", panel: Panel) -> None:
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
     if panel.logarithmic:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        _use_powers(axes)
     for place, curve in enumerate(panel.curves):
         _add(axes, curve, place)
     axes.grid(visible=True, alpha=0.25)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+def _use_powers(axes: "Axes") -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
 def _add(axes: "Axes", curve: Curve, place: int) -> None:
