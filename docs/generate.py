@@ -6,24 +6,29 @@ python docs/generate.py --check    say which are out of date, exit 1 if any is
 """
 
 import io
-import json
 import re
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
+from advice import ADVICE
+from figures import evidence, found, measured
 from rich.console import Console
 from rich.text import Text
 from sessions import refreshed
+from stories import story
 
+from trinco.check.counterexample import Counterexample
 from trinco.check.run import check
+from trinco.core.claims import Claims
 from trinco.lab.exhibits.catalogue import EXHIBITS, find
+from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.protocols.catalogue import ENTRIES, Entry
 from trinco.view.timeline import draw
 
 DOCS = Path(__file__).resolve().parent
-EVIDENCE = json.loads((DOCS / "evidence" / "foundation.json").read_text(encoding="utf-8"))
-LEASES = json.loads((DOCS / "evidence" / "leases.json").read_text(encoding="utf-8"))
+LEASE, LEASES = "quorum-lease", evidence("leases")
 PICTURED = "ricart-agrawala/no-tie-break"
 
 
@@ -39,44 +44,69 @@ def pages() -> dict[Path, str]:
 
 
 def algorithm(entry: Entry) -> str:
-    claims = entry.claims
-    doc = (entry.module.__doc__ or "").strip().splitlines()
+    doc = (entry.module.__doc__ or "").strip().replace("``", "`")
     source = "src/" + entry.module.__name__.replace(".", "/") + ".py"
-    rows = [
+    parts = [
+        f"# {entry.name}\n\n{doc}",
+        f"The whole algorithm is one file: [`{source}`](../../{source}).",
+        _section("When to use it", ADVICE.get(entry.name, "")),
+        _section("One election" if entry.claims.elects else "One contended entry", told(entry)),
+        _section("What is claimed", _table(_claimed(entry.claims))),
+        _section("Claimed and measured", measured(entry)),
+        _section("What we found", found_of_leases() if entry.name == LEASE else found(entry.name)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}" if text else ""
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
+
+
+def _claimed(claims: Claims) -> list[tuple[str, str]]:
+    """Nobody enters in an election: it has no fairness, and its delay is another."""
+    general = [
         ("paper", claims.paper + (f" ({claims.year})" if claims.year else "")),
-        ("messages per entry", f"`{claims.messages_per_entry}`"),
-        ("delay", f"`{claims.delay}` message times"),
         ("network", claims.network.value),
         ("crashes survived", f"`{claims.crashes}`"),
+    ]
+    if claims.elects:
+        return [
+            *general,
+            ("messages per election", f"`{claims.messages_per_entry}`, if only the leader has crashed"),
+            ("everybody knows the leader after", f"`{claims.delay}` message times, if only the leader has crashed"),
+        ]
+    return [
+        *general,
+        ("messages per entry", f"`{claims.messages_per_entry}`{', on average' * claims.amortised}"),
+        ("delay", f"`{claims.delay}` message times from asking alone to entering"),
+        ("inside together", f"at most `{claims.k}`"),
         ("fairness", claims.fairness.value),
         ("overtaking", f"at most `{claims.bypass}`" if claims.bypass else "no bound claimed"),
+        ("deadlock-free, starvation-free", f"{_yes(claims.deadlock_free)}, {_yes(claims.starvation_free)}"),
     ]
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    return f"""# {entry.name}
-
-{chr(10).join(doc).replace("``", "`")}
-
-The whole algorithm is one file: [`{source}`](../../{source}).
-
-## What is claimed
-
-| | |
-|---|---|
-{table}
-
-## What we found
-
-{found_of_leases() if claims.timed else found(entry.name)}
-"""
 
 
-def found(name: str) -> str:
-    """The evidence about one protocol, a line each."""
-    lines = []
-    for title, proof in EVIDENCE["proofs"].items():
-        if name in title.split():
-            lines.append(f"- `{proof['command']}`: {_told(proof)}")
-    return "\n".join(lines) + f"\n\nFrom `{EVIDENCE['command']}` on {EVIDENCE['date']}."
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def told(entry: Entry) -> str:
+    """A small run of it, with the command that draws it again."""
+    scene = story(entry)
+    if scene is None:
+        return ""
+    strokes = "" if entry.claims.elects else " A line `┆` is a process that waits, `║` one that is inside."
+    return f"""{fill(f"{scene.text} Every message takes 1.{strokes}", 120)}
+
+```
+{scene.drawn(entry)}
+```
+
+Drawn by `{scene.command(entry.name)}`."""
 
 
 def found_of_leases() -> str:
@@ -144,49 +174,72 @@ DepSky's lock over the same stores. {proof["depsky"]["verdict"]} The paper expla
 cannot bear that out."""
 
 
-def _told(proof: dict[str, Any]) -> str:
-    if "messages_per_entry" in proof:
-        measured = ", ".join(f"n={n}: {count:g}" for n, count in proof["messages_per_entry"].items())
-        return f"messages per entry {measured} (claimed: `{proof['claimed']}`)"
-    if "seeds" in proof:
-        return f"{proof['seeds']:,} seeds, {proof['entries']:,} entries, {proof['violations']} violations"
-    return f"{proof['states']:,} states, {proof['verdict']}"
-
-
 def catalogue() -> str:
-    rows = "\n".join(
-        f"| [{entry.name}]({entry.name}.md) | `{entry.claims.messages_per_entry}` | `{entry.claims.delay}` "
+    entering = "\n".join(
+        f"| {_link(entry)} | `{entry.claims.messages_per_entry}` | `{entry.claims.delay}` "
         f"| {entry.claims.network.value} | `{entry.claims.crashes}` | {entry.claims.fairness.value} |"
         for entry in ENTRIES
+        if not entry.claims.elects
+    )
+    electing = "\n".join(
+        f"| {_link(entry)} | `{entry.claims.messages_per_entry}` | `{entry.claims.delay}` "
+        f"| {entry.claims.network.value} | `{entry.claims.crashes}` |"
+        for entry in ENTRIES
+        if entry.claims.elects
     )
     return f"""# The algorithms
 
+What each claims; its page says what we found. [Which algorithm?](../which-algorithm.md) answers by need, and `trinco
+compare` measures them side by side.
+
+## Mutual exclusion
+
 | | messages per entry | delay | network | crashes | fairness |
 |---|---|---|---|---|---|
-{rows}
+{entering}
+
+## Elections
+
+| | messages per election | until everybody knows | network | crashes |
+|---|---|---|---|---|
+{electing}
 """
 
 
+def _link(entry: Entry) -> str:
+    return f"[{entry.name}]({entry.name}.md)"
+
+
 def exhibits() -> str:
-    caught = EVIDENCE["proofs"]["exhibits"]["exhibits"]
-    parts = [
-        f"## {exhibit.name}\n\n*{exhibit.title}.* Printed: {exhibit.printed}.\n\n{exhibit.lesson}\n\nBreaks: "
-        f"{exhibit.breaks}, in {caught[exhibit.name]['steps']} steps, after {caught[exhibit.name]['states']} states."
-        f"\n\n```\n{timeline(exhibit.name)}\n```"
-        for exhibit in EXHIBITS
-    ]
     return f"""# Exhibits
 
 Flaws as they were printed or built, kept alive. `trinco exhibit NAME` finds the shortest counterexample of one and
 draws it; that each is caught, by the checker and in every test run, is our proof that green means something.
 
-{chr(10).join(f"{part}{chr(10)}" for part in parts)}"""
+{chr(10).join(f"{shown(exhibit)}{chr(10)}" for exhibit in EXHIBITS)}"""
+
+
+def shown(exhibit: Exhibit) -> str:
+    """With the figures of the search that draws it."""
+    result = check(exhibit.model())
+    assert result.counterexample is not None, exhibit.name
+    return f"""## {exhibit.name}
+
+*{exhibit.title}.* Printed: {exhibit.printed}.
+
+{exhibit.lesson}
+
+Breaks: {exhibit.breaks}, in {len(result.counterexample.script)} steps, after {result.progress.states} states.
+
+```
+{timeline(result.counterexample)}
+```"""
 
 
 def speed() -> str:
     tables = []
     for title in ("simulator", "checker"):
-        kept = json.loads((DOCS / "evidence" / f"bench-{title}.json").read_text(encoding="utf-8"))
+        kept = evidence(f"bench-{title}")
         rows = "\n".join(f"| {row['what']} | {row['shown']} | {row.get('target', '')} |" for row in kept["figures"])
         about = f"`bench/{title}.py` on {kept['date']}, Python {kept['python']}, pinned to one core."
         tables.append(f"## The {title}\n\n{about}\n\n| | | |\n|---|---|---|\n{rows}\n")
@@ -200,16 +253,15 @@ fixed costs weigh on the small instances, so the largest is the one to judge by.
 {chr(10).join(tables)}"""
 
 
-def timeline(name: str) -> str:
-    found = check(find(name).model()).counterexample
-    assert found is not None
-    header = found.recording.header
-    return "\n".join(draw(found.recording.events(), header.n, repeats_from=found.cycle_from))
+def timeline(found: Counterexample) -> str:
+    return "\n".join(draw(found.recording.events(), found.recording.header.n, repeats_from=found.cycle_from))
 
 
 def picture() -> str:
     """The README's picture: the timeline as a drawing of a terminal."""
-    lines = timeline(PICTURED).splitlines()
+    counterexample = check(find(PICTURED).model()).counterexample
+    assert counterexample is not None
+    lines = timeline(counterexample).splitlines()
     console = Console(record=True, width=max(map(len, lines)) + 2, file=io.StringIO())
     for line in lines:
         console.print(Text(line))

@@ -2,15 +2,31 @@
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from trinco.protocols.catalogue import ENTRIES, find
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ALGORITHMS = sorted((ROOT / "docs" / "algorithms").glob("*.md"))
+ADVICE: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "advice.py"))["ADVICE"]
+NAMES = [entry.name for entry in ENTRIES]
+
+
+def proofs(room: str) -> dict[str, Any]:
+    path = ROOT / "docs" / "evidence" / f"{room}.json"
+    return json.loads(path.read_text(encoding="utf-8"))["proofs"]  # type: ignore[no-any-return]
+
+
+def text_of(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
 def python_blocks() -> Iterator[tuple[str, str]]:
@@ -33,16 +49,71 @@ def test_generated_pages_and_shown_sessions_are_up_to_date() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *ALGORITHMS], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target
 
 
 def test_the_state_counts_on_the_pages_are_in_the_evidence() -> None:
-    proofs = json.loads((ROOT / "docs" / "evidence" / "foundation.json").read_text(encoding="utf-8"))["proofs"]
-    proven = {f"{proof['states']:,}" for proof in proofs.values() if "states" in proof}
+    searched = [proof for room in ("foundation", "classics") for proof in proofs(room).values() if "states" in proof]
+    proven = {f"{proof['states']:,}" for proof in searched}
     for page in PAGES:
         holding = r"explored  ([\d,]+) states.*\nverdict   no violation"
         claimed = set(re.findall(holding, page.read_text(encoding="utf-8")))
         assert claimed <= proven, (page.name, claimed - proven)
+
+
+def test_who_has_evidence_has_advice_and_who_has_advice_is_in_the_catalogue() -> None:
+    titles = [title.split() for room in ("foundation", "classics") for title in proofs(room)]
+    proven = {name for name in NAMES if any(name in words for words in titles)}
+    assert len(proven) > 10
+    assert proven <= ADVICE.keys() <= set(NAMES)
+
+
+def test_which_algorithm_names_every_one_that_there_is_advice_about() -> None:
+    named = set(re.findall(r"algorithms/([a-z0-9-]+)\.md", text_of("which-algorithm.md")))
+    assert named == ADVICE.keys()
+
+
+@pytest.mark.parametrize("name", sorted(ADVICE))
+def test_a_page_has_advice_a_picture_claims_and_evidence(name: str) -> None:
+    shown = text_of(f"algorithms/{name}.md")
+    assert ADVICE[name] in shown
+    assert "## What is claimed" in shown
+    assert "No evidence yet" not in shown
+    assert find(name).claims.timed or re.search(r"ENTERS|takes p\d for the leader", shown)
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(ADVICE) if find(name).claims.elects])
+def test_an_election_claims_nothing_about_entries(name: str) -> None:
+    claims = text_of(f"algorithms/{name}.md").partition("## What is claimed")[2].partition("\n## ")[0]
+    assert "messages per election" in claims
+    assert "entry" not in claims
+    assert "fairness" not in claims
+
+
+@pytest.mark.parametrize(
+    ("portuguese", "english"),
+    [
+        ("exclusão mútua", "mutual exclusion"),
+        ("secção crítica", "critical section"),
+        ("coordenador", "coordinator"),
+        ("testemunho", "token"),
+        ("voto", "vote"),
+        ("difusão totalmente ordenada", "totally ordered multicast"),
+        ("carimbo temporal", "timestamp"),
+        ("relógio lógico", "logical clock"),
+        ("equitativo", "fair"),
+        ("vivacidade", "liveness"),
+        ("segurança", "safety"),
+        ("eleição", "election"),
+        ("mandão", "bully"),
+        ("anel", "ring"),
+        ("fila de espera", "queue"),
+        ("recurso partilhado", "resource"),
+    ],
+)
+def test_the_glossary_has_the_words_of_the_slides(portuguese: str, english: str) -> None:
+    rows = [row.split("|")[1:3] for row in text_of("glossary.md").splitlines() if row.startswith("|")]
+    assert any(english in ours and portuguese in theirs for ours, theirs in rows)

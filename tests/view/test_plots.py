@@ -38,6 +38,12 @@ def points(axes):
     return [tuple(line.get_ydata()) for line in axes.lines if line.get_linestyle() == "None"]
 
 
+def shown_labels(axis):
+    """Those at places outside of the picture exist and are not drawn."""
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+
+
 def texts(figure):
     """Everything written, with the room it takes; the thin lines that lead to it may pass others."""
     figure.draw_without_rendering()
@@ -46,7 +52,7 @@ def texts(figure):
     beside = [text for axes in figure.axes for text in axes.texts]
     titles = [axes.title for axes in figure.axes] + [axes.xaxis.label for axes in figure.axes]
     left = [axes._left_title for axes in figure.axes]
-    ticks = [tick for axes in figure.axes for tick in (*axes.get_xticklabels(), *axes.get_yticklabels())]
+    ticks = [tick for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in shown_labels(axis)]
     return {
         text: Text.get_window_extent(text) for text in (*written_in, *beside, *titles, *left, *ticks) if text.get_text()
     }

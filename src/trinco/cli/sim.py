@@ -178,8 +178,8 @@ def _elections(options: argparse.Namespace) -> Elections:
 
 def _faults(entry: Entry, n: int, options: argparse.Namespace) -> tuple[Fault, ...]:
     """An election begins because the leader is gone, unless something else was asked for."""
-    told = (options.fault, options.notice, options.crashes)
-    return (Crash(n - 1, 0.5),) if entry.claims.elects and not any(told) else tuple(options.fault)
+    is_told = options.fault or options.crashes
+    return (Crash(n - 1, 0.0),) if entry.claims.elects and not is_told else tuple(options.fault)
 
 
 def _workload(options: argparse.Namespace) -> Workload:
