@@ -277,7 +277,9 @@ class TestWrongCalls:
     def test_get_one_clear_line_and_exit_64(self, call: tuple[str, ...], told: str) -> None:
         assert told in complaint(*call)
 
-    @pytest.mark.parametrize("command", ["", "protocols", "sim", "check", "exhibit", "verify"])
+    @pytest.mark.parametrize(
+        "command", ["", "protocols", "sim", "check", "exhibit", "compare", "planes", "reproduce", "verify"]
+    )
     def test_help_has_examples(self, command: str) -> None:
         done = trinco(*filter(None, [command]), "--help")
         assert done.returncode == 0
