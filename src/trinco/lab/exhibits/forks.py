@@ -104,8 +104,8 @@ EXHIBITS = (
         name="forks/F2",
         title="an arbiter of forks that can ask strongly only once",
         printed="Campos & Carvalho 1988, R14: strongreq(f) stays false",
-        lesson="A client that gave its clean fork up gets it again and may again be in the way of one with higher "
-        "priority. If it cannot be asked strongly a second time, the two wait for each other.",
+        lesson="A client that gave its clean fork up gets it again, and again somebody with higher priority may want "
+        "it. If it cannot be asked strongly a second time it is not asked at all, and the other waits for ever.",
         breaks="deadlock",
         model=lambda: Model(nodes=_arbitrated(Forks()(4), AsksStronglyOnce)),
         mended=lambda: Model(nodes=_arbitrated(Forks()(4), Arbiter)),
