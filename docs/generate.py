@@ -237,16 +237,24 @@ Breaks: {exhibit.breaks}, in {len(result.counterexample.script)} steps, after {r
 
 
 def speed() -> str:
+    pinned = {"locks": "processes pinned", "simulator": "pinned to one core", "checker": "pinned to one core"}
     tables = []
-    for title in ("simulator", "checker"):
+    for title, how in pinned.items():
         kept = evidence(f"bench-{title}")
         rows = "\n".join(f"| {row['what']} | {row['shown']} | {row.get('target', '')} |" for row in kept["figures"])
-        about = f"`bench/{title}.py` on {kept['date']}, Python {kept['python']}, pinned to one core."
+        about = f"`bench/{title}.py` on {kept['date']}, Python {kept['python']}, {how}."
         tables.append(f"## The {title}\n\n{about}\n\n| | | |\n|---|---|---|\n{rows}\n")
     return f"""# Speed
 
 Ratios to something measured in the same run; absolute numbers are of one small machine and mean little. `make bench`
-measures again. SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin
+measures again.
+
+Locks are measured in PINGs of redis-py, sampled between them. *Same*: client and servers on one core, where a PING
+takes 37 us and everything else looks its worst; five processes that share a core cannot overlap, so a quorum of servers
+misses its target there. *Cross*: servers on one core, the client on the other, as on two hosts. PostgreSQL on one core:
+the two statements alone take 2.1 PINGs.
+
+SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin
 runs with its defaults, safety only and without partial-order reduction, on the same model with the same states; its
 fixed costs weigh on the small instances, so the largest is the one to judge by.
 

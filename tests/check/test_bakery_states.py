@@ -28,6 +28,15 @@ class SmallQuorums(Bakery):
         return replace(Bakery.judge(self, n), quorum=2 * self.f + 1)
 
 
+class OnTrust(Bakery):
+    """Takes a server's word for its highest ticket. Mutual exclusion does not rest on the certificates of tickets, and
+    without them far fewer messages are under way."""
+
+    def judge(self, n):
+        honest = Bakery.judge(self, n)
+        return mutants.Trusting(honest.lock, honest.servers, honest.f, honest.quorum)
+
+
 def model(system, *kinds, clients=2, rounds=1, **options):
     """``kinds`` take the places of the client and the server."""
     nodes = list(system(system.size + clients))
@@ -77,5 +86,31 @@ def test_every_rule_is_needed(mutant, breaks) -> None:
 def test_quorums_of_2f_plus_1_are_too_small_when_there_are_more_servers() -> None:
     """F1 with f=0: two servers, each a quorum by itself, and nobody in both."""
     result = check(model(untimed(servers=2, kind=SmallQuorums)))
+    assert result.violation is not None
+    assert result.violation.kind == "safety"
+
+
+def test_of_four_servers_one_may_grant_everything_to_everybody() -> None:
+    """f=1, two clients that enter once each; tickets on trust, votes without LISTEN, the honest servers merged."""
+    honest = model(untimed(f=1, servers=4, kind=OnTrust), mutants.Patient, mutants.Pushes)
+    nodes = [*honest.nodes[:-1], mutants.Grants.in_place_of(honest.nodes[-1])]
+    result = check(Model(nodes=nodes, byzantine=frozenset({5}), symmetric=[frozenset({2, 3, 4})]))
+    assert (result.verdict, result.violation) == (Verdict.HOLDS, None)
+    assert result.progress.states == 431_501
+
+
+def test_one_vote_is_not_enough() -> None:
+    result = check(model(untimed(servers=3), mutants.CountsOneVoteOfPushed, mutants.Pushes))
+    assert result.violation is not None
+    assert result.violation.kind == "safety"
+
+
+def test_a_server_that_removes_whom_it_suspects_lets_two_in() -> None:
+    """F4, as printed: "o cliente não consegue mais executar o algoritmo se é removido ... por mais de f servidores".
+    Three servers, f=0; only the second one's timer ever runs out, and once."""
+    suspecting = model(untimed(servers=3), mutants.Patient, mutants.RemovesAloneAndPushes, fires=1)
+    server = suspecting.nodes[3]
+    server.timing = server.muteness.timing = replace(server.timing, choosing=1.0, cap=1.0)
+    result = check(suspecting, liveness=False)
     assert result.violation is not None
     assert result.violation.kind == "safety"

@@ -4,8 +4,8 @@ from trinco.core.ids import bit
 from trinco.protocols.bakery import certificates
 from trinco.protocols.bakery.automaton import State
 from trinco.protocols.bakery.certificates import Highest, Ticket, Vote
-from trinco.protocols.bakery.client import Client
-from trinco.protocols.bakery.messages import ExitReply, Get, GetReply, Go, Listen, Removed, Set, SetReply
+from trinco.protocols.bakery.client import Access, Client
+from trinco.protocols.bakery.messages import ExitReply, Get, GetReply, Removed, Set, SetReply
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.turns import turn_of
 
@@ -68,8 +68,8 @@ class RestartsTickets(Server):
 
     def on_exit(self, ctx, client, message):
         Server.on_exit(self, ctx, client, message)
-        self.highest = self.certified = max((turn.number for turn in self.turns), default=0)
-        self.certificate = ()
+        self.tickets.highest = self.tickets.certified = max((turn.number for turn in self.turns), default=0)
+        self.tickets.certificate = ()
 
 
 class RemovesAlone(Server):
@@ -81,15 +81,6 @@ class RemovesAlone(Server):
         client, sid = signed.body.client, signed.body.sid
         ctx.send(client, Removed(sid, ()))
         self._remove(ctx, client, sid)
-
-
-class ForgetsSuspicion(Server):
-    """F26: a suspicion without a record of the turn is not remembered when the turn arrives."""
-
-    __slots__ = ()
-
-    def _has_suspected(self, ctx, client, sid):
-        return False
 
 
 class BansLateSets(Server):
@@ -157,3 +148,37 @@ class Trusting(certificates.Judge):
 
     def certifies(self, ctx, certificate, number):
         return True
+
+
+class Pushes(Server):
+    """No mutant: votes without being asked. Whom a client waits for is fixed at SET, so LISTEN is only a courtesy."""
+
+    __slots__ = ()
+
+    def _serve_waiters(self, ctx):
+        for turn in sorted(self.turns, key=lambda each: each.rank):
+            if turn.state is State.E2 and self._let_in(ctx, turn):
+                self._send_vote(ctx, turn.client)
+
+
+class Patient(Client):
+    """No mutant: for servers that vote without being asked, and trust each other's tickets."""
+
+    __slots__ = ()
+
+    def listen(self, ctx):
+        self.access = Access.LISTEN
+        self.tickets = ()
+
+    def _certificate(self):
+        return ()
+
+
+class RemovesAloneAndPushes(RemovesAlone):
+    __slots__ = ()
+    _serve_waiters = Pushes._serve_waiters
+
+
+class CountsOneVoteOfPushed(Patient):
+    __slots__ = ()
+    _end_of_lease = CountsOneVote._end_of_lease

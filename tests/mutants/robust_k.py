@@ -1,9 +1,11 @@
 """Robust k-mutual exclusion with one rule dropped each, to see that the checker, or a seed, notices."""
 
+from msgspec.structs import replace
+
 from trinco.core.ids import NOBODY, bit
 from trinco.protocols.detection.hi_adsd import IAmAlive
 from trinco.protocols.permission.robust_k import Reply, RobustK
-from trinco.protocols.permission.robust_k_recovery import Answer, JoinAck, RecoveringRobustK
+from trinco.protocols.permission.robust_k_recovery import RecoveringRobustK
 from trinco.protocols.permission.units import NONE, UnitHolder
 
 
@@ -165,7 +167,7 @@ class LearnsNoClock(RecoveringRobustK):
     __slots__ = ()
 
     def answered(self, ctx, source, answer):
-        RecoveringRobustK.answered(self, ctx, source, JoinAck(answer.joiner, answer.incarnation, 0))
+        RecoveringRobustK.answered(self, ctx, source, replace(answer, clock=0))
 
 
 class TakesAnyAnswer(RecoveringRobustK):
@@ -174,20 +176,18 @@ class TakesAnyAnswer(RecoveringRobustK):
     __slots__ = ()
 
     def answered(self, ctx, source, answer):
-        own = self.incarnations[self.me]
-        RecoveringRobustK.answered(self, ctx, source, JoinAck(own, answer.incarnation, answer.clock))
+        RecoveringRobustK.answered(self, ctx, source, replace(answer, joiner=self.incarnations[self.me]))
 
 
 class WaitsForWhoJoins(RecoveringRobustK):
-    """A request that waits is not permitted by a JOIN."""
+    """A request that waits is not permitted by who has come back."""
 
     __slots__ = ()
 
-    def joined(self, ctx, source, incarnation):
-        granted = self.granted
+    def reborn(self, ctx, process):
         timestamp, self.timestamp = self.timestamp, 0
-        RecoveringRobustK.joined(self, ctx, source, incarnation)
-        self.timestamp, self.granted = timestamp, granted & ~bit(source)
+        RecoveringRobustK.reborn(self, ctx, process)
+        self.timestamp, self.granted = timestamp, self.granted & ~bit(process)
 
 
 class StaysSuspicious(RecoveringRobustK):
@@ -195,9 +195,9 @@ class StaysSuspicious(RecoveringRobustK):
 
     __slots__ = ()
 
-    def joined(self, ctx, source, incarnation):
-        suspected = self.suspects & bit(source)
-        RecoveringRobustK.joined(self, ctx, source, incarnation)
+    def reborn(self, ctx, process):
+        suspected = self.suspects & bit(process)
+        RecoveringRobustK.reborn(self, ctx, process)
         self.detector.suspects |= suspected
 
 
@@ -207,7 +207,19 @@ class BelievesOldHearsay(RecoveringRobustK):
     __slots__ = ()
 
     def heard_of(self, ctx, source, answer):
-        RecoveringRobustK.heard_of(self, ctx, source, Answer(answer.nonce, answer.suspects, self.incarnations))
+        self.learn_incarnations(ctx, answer.incarnations)
+        RecoveringRobustK.heard_of(self, ctx, source, replace(answer, incarnations=self.incarnations))
+
+
+class LearnsIncarnationsFirstHand(RecoveringRobustK):
+    """Only from a process itself, by its JOIN."""
+
+    __slots__ = ()
+
+    def heard_of(self, ctx, source, answer):
+        known = zip(answer.incarnations, self.incarnations, strict=True)
+        current = sum(bit(each) for each, (theirs, ours) in enumerate(known) if theirs == ours)
+        RobustK.on_message(self, ctx, source, IAmAlive(answer.nonce, answer.suspects & current))
 
 
 class FinishesTests(RecoveringRobustK):
@@ -228,13 +240,3 @@ class WantsAnAnswerFromJoiners(RecoveringRobustK):
         awaited, self.awaited = self.awaited, NOBODY
         RecoveringRobustK.joined(self, ctx, source, incarnation)
         self.awaited = awaited
-
-
-class ListensWhileItJoins(RecoveringRobustK):
-    """Tests, and believes what it is told, before all have answered."""
-
-    __slots__ = ()
-
-    def on_restart(self, ctx, stored):
-        RecoveringRobustK.on_restart(self, ctx, stored)
-        self.on_start(ctx)

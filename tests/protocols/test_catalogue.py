@@ -41,7 +41,7 @@ def test_an_unknown_name_gets_the_nearest_one_suggested() -> None:
 @peers
 @pytest.mark.parametrize("n", [4, 8, 16, 32, 64])
 def test_messages_per_entry_are_as_claimed(entry: Entry, n: int) -> None:
-    result = run(scenario(entry, n, workload=saturated(3 * n)))
+    result = run(scenario(entry, n, workload=saturated(min(3 * n, 60))))
     assert result.violation is None
     assert entry.claims.messages_per_entry.admits(result.metrics.messages_per_entry or 0, **entry.letters(n))
 

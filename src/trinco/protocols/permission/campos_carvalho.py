@@ -7,7 +7,7 @@ precedence, of which each arbiter keeps a piece, and messages need neither times
 
 Assumes: no crash, no loss, channels that keep messages in order: a request to give a fork back that comes before the
 fork is ignored, and there is no second one. With a plane of order m, of m^2+m+1 nodes, an entry costs 2m messages when
-it is the first, 0 when it is repeated, 2m when everybody asks again at once, 4m when no fork is near. Since a client
+it is the first, 0 when it is repeated, 2m when everybody asks again at once, 4m+2 when no fork is near. Since a client
 may lose a fork before it has eaten, a single entry can cost much more; but each entry makes each arbiter take back one
 clean fork at most, so on average there are 7 messages per arbiter or fewer. No bound on overtaking: whoever holds the
 forks eats for nothing while a request travels to it.

@@ -1,0 +1,97 @@
+"""Bessani, Fraga & Lung 2005: O Confeiteiro Bizantino (the Byzantine bakery), the optimised protocol of section 5.1.
+
+Lamport's bakery over n >= 3f+1 servers of which f may lie, for clients that nobody knows beforehand and any number of
+which may lie too. A client learns the highest ticket of a quorum (GET), takes the next one and proves to the servers
+that it did (SET), waits until q servers have voted that nobody is in its way (LISTEN), and leaves (EXIT). Servers tell
+from an automaton whether a client keeps to this, and together remove whoever falls silent.
+
+Assumes: reliable channels, first in first out, on which the sender is known; signatures; for the lease, that clocks run
+within rho of each other. Without FIFO a SET could come after its own EXIT, and its client would be taken for a liar.
+Mutual exclusion is between correct clients. Messages: 6n for n servers when nobody else asks, none between servers; 8n
+when somebody does, a few more to certify tickets, and 2n for every D/4 that the wait or the stay lasts.
+
+Against the paper: quorums for any n (``quorums``); entry by q votes instead of reading registers; whom one waits for is
+fixed at SET; tickets never restart, and are certified; a leave is legal from E1 and E2; no reliable broadcast among the
+servers; removal by q signatures, never by one server alone; leases and fencing tokens (ticket, client). A GET is
+signed by its client, and a suspicion shows that signature: otherwise one lying server could have every next turn of a
+correct client removed before it begins, since servers that do not know a turn join in suspecting it.
+
+Nodes 0, 1, .. are the clients; the servers follow.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trinco.core.claims import Claims, Fairness, Network
+from trinco.core.errors import UsageError
+from trinco.core.formula import Formula
+from trinco.core.node import Node
+from trinco.protocols.bakery.certificates import Judge
+from trinco.protocols.bakery.client import Client
+from trinco.protocols.bakery.muteness import Muteness, Timing
+from trinco.protocols.bakery.quorums import quorum
+from trinco.protocols.bakery.server import Server
+from trinco.protocols.bakery.tickets import Tickets
+
+CLAIMS = Claims(
+    paper="Bessani, Fraga & Lung, O confeiteiro bizantino: exclusão mútua em sistemas abertos",
+    year=2005,
+    network=Network.FIFO,
+    messages_per_entry=Formula("6*s..inf"),
+    amortised=True,
+    delay=Formula("4"),
+    fairness=Fairness.FIFO_BY_CLOCK,
+    crashes=Formula("c+f"),
+    byzantine=Formula("c+f"),
+    fencing=True,
+    timed=True,
+    roles={"client": Formula("c"), "server": Formula("s")},
+)
+"""Any number of clients may lie, and f servers: a count alone cannot say so."""
+
+
+@dataclass(frozen=True)
+class Bakery:
+    """Times in seconds; ``inf`` is never."""
+
+    f: int = 1
+    servers: int | None = None
+    """None: 3f+1."""
+    hold: float = 10.0
+    extension: float = 60.0
+    silence: float = 4.0
+    choosing: float = 2.0
+    cap: float = 60.0
+    drift: float = 4e-4
+    lock: str = "lock/0"
+    """Which lock, and which configuration of servers."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.drift < 1:
+            raise UsageError(f"clocks that differ by {self.drift:g} of their speed are no clocks")
+        for name in ("hold", "extension", "silence", "choosing", "cap"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} must be above 0, not {getattr(self, name):g}")
+        quorum(self.size, self.f)
+
+    @property
+    def size(self) -> int:
+        """How many servers there are."""
+        return 3 * self.f + 1 if self.servers is None else self.servers
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.hold, self.extension, self.silence, self.choosing, self.cap, self.drift)
+
+    def judge(self, n: int) -> Judge:
+        return Judge(self.lock, tuple(range(n - self.size, n)), self.f, quorum(self.size, self.f))
+
+    def letters(self, n: int) -> dict[str, float]:
+        return {"c": n - self.size, "s": self.size, "f": self.f}
+
+    def __call__(self, n: int) -> Sequence[Node]:
+        if n <= self.size:
+            raise UsageError(f"{self.size} servers and at least one client are {self.size + 1} nodes, not {n}")
+        judge, timing = self.judge(n), self.timing
+        clients: list[Node] = [Client(judge, timing, timing.silence) for _ in range(n - self.size)]
+        return [*clients, *(Server(judge, timing, Muteness(judge, timing), Tickets(judge)) for _ in judge.servers)]
