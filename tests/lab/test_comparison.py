@@ -9,7 +9,7 @@ import pytest
 from tests.mutants import coordinator as broken_coordinators
 from tests.mutants import ricart_agrawala as broken
 from trinco.core.errors import UsageError
-from trinco.lab.comparison import Compared, Subject, compare, everybody, subjects
+from trinco.lab.comparison import OVERLAP, Compared, Subject, compare, everybody, subjects
 from trinco.lab.comparison_measures import measure
 from trinco.lab.election_comparison import by_rank, elect, elections, ranks
 from trinco.lab.properties import establish
@@ -40,7 +40,8 @@ class TestMessagesPerEntry:
     def test_no_load_costs_more_than_is_claimed(self, entry, n):
         measures = measure(entry, n)
         claimed = entry.claims.messages_per_entry.high(**entry.letters(n))
-        assert max(asdict(measures.messages).values()) <= claimed
+        edge = OVERLAP if entry.claims.k.high(**entry.letters(n)) > 1 else 0
+        assert max(asdict(measures.messages).values()) <= claimed * (1 + edge)
         assert measures.violations == ()
 
     @pytest.mark.parametrize("n", [4, 8, 32])

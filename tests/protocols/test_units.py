@@ -1,6 +1,7 @@
 """Which unit is whose, under crashes."""
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,9 @@ from trinco.core.claims import Network
 from trinco.core.errors import UsageError
 from trinco.core.event import Event, Kind
 from trinco.core.monitor import TokenRises
-from trinco.protocols.permission.units import CLAIMS, NobodyShares, UnitHolder, UnitsSystem, UnitToken
+from trinco.core.trace import read
+from trinco.core.verify import verify
+from trinco.protocols.permission.units import CLAIMS, NobodyShares, UnitHolder, UnitsSystem
 from trinco.sim.faults import Crash
 from trinco.sim.laws import Constant, Exponential, Law, Lognormal, Uniform
 from trinco.sim.links import Links
@@ -38,7 +41,7 @@ def units(result: Result) -> list[tuple[float, int, int]]:
     """(when, who, which unit)"""
     assert result.recording is not None
     grants = (event for event in result.recording.events() if event.kind is Kind.GRANT)
-    return [(event.at, event.node, event.token.slot) for event in grants]
+    return [(event.at, event.node, event.token[2]) for event in grants]
 
 
 def test_each_is_told_a_unit_of_its_own() -> None:
@@ -80,9 +83,13 @@ def test_an_entry_costs_what_robust_k_s_does_and_up_to_n_minus_1_for_those_who_l
     assert system.claims.messages_per_entry.admits(crowded.metrics.messages_per_entry or 0.0, n=n, k=3)
 
 
-def test_tokens_are_claimed_and_rise_for_every_unit() -> None:
+def test_tokens_rise_and_a_trace_that_was_written_and_read_says_so_too(tmp_path: Path) -> None:
     assert CLAIMS.fencing
     assert UnitsSystem(k=3).claims == CLAIMS
+    result = run(scenario(UnitsSystem(k=3), 5, workload=saturated(20)))
+    assert result.recording is not None
+    result.recording.write(tmp_path / "trace.ndjson")
+    assert verify(*read(tmp_path / "trace.ndjson"), claims=CLAIMS).violation is None
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -136,7 +143,7 @@ def test_no_rule_can_be_dropped(kind: type[UnitHolder], n: int, k: int, crashes:
 
 def test_two_with_the_same_unit_are_complained_of_and_only_while_both_hold_it() -> None:
     def grant(node: int, unit: int) -> Event:
-        return Event(0.0, node, Kind.GRANT, token=UnitToken(unit, (1, node)))
+        return Event(0.0, node, Kind.GRANT, token=(1, node, unit))
 
     monitor = NobodyShares()
     assert [monitor.observe(each) for each in (grant(0, 1), grant(1, 0), Event(0.0, 0, Kind.RELEASE))] == [None] * 3

@@ -36,7 +36,15 @@ WORST, AVERAGE = 4.0, 1.5
 TOLERANCE = 1.05
 """For what chance decides."""
 
-FULL = Extent((7, 13, 21, 31, 57, 73, 91, 133), (307, 553, 993), (10, 32, 92), counted=1_000, paired=3_000, seeds=4)
+FULL = Extent(
+    (7, 13, 21, 31, 57, 73, 91, 133),
+    (307, 553, 993),
+    (10, 32, 92),
+    counted=1_000,
+    paired=3_000,
+    seeds=4,
+    rushes=(993, 9_507),
+)
 QUICK = Extent((7, 13, 21, 31), (), (10, 22), counted=300, paired=3_000, seeds=3)
 
 
@@ -51,6 +59,20 @@ def tables(measured: Measured) -> Iterator[Table]:
     yield _pairs(measured)
     yield _preempted(measured)
     yield _symmetry(measured)
+    if measured.extent.rushes:
+        yield _rushes(measured)
+
+
+def _rushes(measured: Measured) -> Table:
+    rows = [(n, order_for(n), measured.rush(n)) for n in measured.extent.rushes]
+    return Table(
+        "Everybody asks once, all at the same time (time and memory are of this machine)",
+        ("n", "order", "entries", "messages per entry", "seconds", "MiB"),
+        tuple(
+            (f"{n:,}", str(m), f"{run.entries:,}", f"{run.per_entry:.4g}", f"{run.seconds:.1f}", f"{run.mebibytes:.0f}")
+            for n, m, run in rows
+        ),
+    )
 
 
 def _costs(measured: Measured, name: str) -> Table:

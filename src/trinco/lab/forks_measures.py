@@ -4,6 +4,8 @@ Every message takes one message time and everybody holds for one, but where a pi
 """
 
 import random
+import resource
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from trinco.sim.laws import Constant, Exponential, Law, Uniform
 from trinco.sim.links import Links
 from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import run
-from trinco.sim.workload import Closed, Scripted, Workload
+from trinco.sim.workload import Closed, OneShot, Scripted, Workload
 
 FORKS = Subject("campos-carvalho")
 APART = Subject("campos-carvalho", ("piggy_back=no",))
@@ -264,6 +266,38 @@ class Sharing:
         return loads
 
 
+@dataclass(frozen=True)
+class Scale(Outcome):
+    """What a run took: messages per entry, and of the machine."""
+
+    per_entry: float
+    seconds: float
+    mebibytes: float
+
+
+@dataclass(frozen=True)
+class Rush:
+    """Everybody asks once, all at the same time: as many nodes as one machine can take."""
+
+    n: int
+
+    @property
+    def title(self) -> str:
+        return f"everybody at once, n={self.n:,}"
+
+    def do(self) -> Scale:
+        began = time.process_time()
+        result = run(scenario(FORKS, self.n, OneShot()))
+        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return Scale(
+            result.metrics.entries,
+            result.violation.text if result.violation else None,
+            result.metrics.messages / max(result.metrics.entries, 1),
+            time.process_time() - began,
+            largest,
+        )
+
+
 def scenario(subject: Subject, n: int, workload: Workload) -> Scenario:
     entry = subject.entry
     return Scenario(
@@ -292,6 +326,8 @@ class Extent:
     paired: int
     """The same, where only two nodes ask."""
     seeds: int
+    rushes: tuple[int, ...] = ()
+    """Numbers of nodes that all ask at once."""
 
 
 class Measured:
@@ -307,8 +343,9 @@ class Measured:
         pieces = sorted(self._pieces(), key=lambda piece: -piece.n)
         self.outcomes: dict[Any, Any] = do_all(pieces, executor, listener)
 
-    def _pieces(self) -> Iterator[Costing | Preempting | Sharing]:
+    def _pieces(self) -> Iterator[Costing | Preempting | Sharing | Rush]:
         extent = self.extent
+        yield from map(Rush, extent.rushes)
         for load in self.loads.values():
             yield from (Costing(each, n, load) for each in CONTENDERS.values() for n in extent.sizes)
             yield from (Costing(FORKS, n, load) for n in extent.beyond)
@@ -333,6 +370,10 @@ class Measured:
     def preemption(self, subject: Subject, n: int) -> Preemption:
         preemption: Preemption = self.outcomes[Preempting(subject, n, self.extent.seeds)]
         return preemption
+
+    def rush(self, n: int) -> Scale:
+        scale: Scale = self.outcomes[Rush(n)]
+        return scale
 
     def shares(self, n: int) -> Shares:
         shares: Shares = self.outcomes[Sharing(n)]

@@ -88,7 +88,10 @@ class Experiment(Protocol):
         """``quick``: smaller counts, for tests and for the impatient; what differs is said in the titles."""
 
 
-EXPERIMENTS: dict[str, str] = {"forks": "trinco.lab.forks_experiment"}
+EXPERIMENTS: dict[str, str] = {
+    "forks": "trinco.lab.forks_experiment",
+    "robust-k": "trinco.lab.robust_k_experiment",
+}
 """Name on the command line -> module."""
 
 

@@ -24,6 +24,9 @@ from trinco.protocols.permission import (
     ordered_voting,
     raymond_k,
     ricart_agrawala,
+    robust_k,
+    robust_k_system,
+    units,
     voting,
 )
 from trinco.protocols.settings import settings_of, with_settings
@@ -114,6 +117,8 @@ ENTRIES = (
     Entry("regenerating-ring", regenerating_ring, regenerating_ring.system, regenerating_ring.CLAIMS, repeats=True),
     Entry("ricart-agrawala", ricart_agrawala, ricart_agrawala.system, ricart_agrawala.CLAIMS),
     Entry("ring-election", ring, ring.RingElection(), ring.CLAIMS),
+    Entry("robust-k", robust_k, robust_k_system.RobustKSystem(), robust_k.CLAIMS, smallest=3),
+    Entry("robust-units", units, units.UnitsSystem(), units.CLAIMS, smallest=3),
     Entry("suzuki-kasami", suzuki_kasami, suzuki_kasami.system, suzuki_kasami.CLAIMS),
     Entry("token-ring", token_ring, token_ring.system, token_ring.CLAIMS, repeats=True),
     Entry("voting", voting, voting.VotingSystem(), voting.CLAIMS),

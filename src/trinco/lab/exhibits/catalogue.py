@@ -17,6 +17,7 @@ from trinco.lab.exhibits import (
     maekawa,
     permission,
     ricart_agrawala,
+    robust_k,
     slides,
     token_ring,
 )
@@ -43,6 +44,7 @@ EXHIBITS = (
     *maekawa.EXHIBITS,
     *chandy_misra.EXHIBITS,
     *forks.EXHIBITS,
+    *robust_k.EXHIBITS,
     *token_ring.EXHIBITS,
     *failover.EXHIBITS,
     *elections.EXHIBITS,

@@ -6,8 +6,8 @@ Every reply says which unit the replier holds, so who has all replies knows what
 lets the next one choose. Where nothing is free it waits, next in line, until somebody says that it has left.
 
 Assumes what ``robust_k`` does; up to n-1 crashes, of which each frees a unit for those who are told of it. Requests are
-served in the order of (timestamp, id) for any k, and the token of a grant is that: it rises, also for each unit by
-itself. Messages per entry: as ``robust_k`` with all n-1 replies, and up to n-1 that say that somebody has left.
+served in the order of (timestamp, id) for any k; a grant's token is (timestamp, id, unit), and rises. Messages per
+entry: as ``robust_k`` with all n-1 replies, and up to n-1 that say that somebody has left.
 
 On channels that reorder, "I have left" may overtake the reply that named the unit. It is therefore a reply too, to the
 same request and without a unit, and the last word on it: who has left cannot have chosen again before us, since its
@@ -37,12 +37,6 @@ NONE = -1
 class Reply(robust_k.Reply, tag="reply"):
     unit: int
     """That the replier holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnitToken:
-    slot: int
-    token: tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -86,7 +80,7 @@ class UnitHolder(RobustK):
         """All have replied: choose, and let the next one choose."""
         free = self.free_units()
         if free:
-            token = UnitToken(free[0], (self.timestamp, self.me))
+            token = (self.timestamp, self.me, free[0])
             self.unit = free[0]
             self.timestamp, self.granted, self.held = 0, NOBODY, (NONE,) * self.n
             ctx.grant(token)
@@ -116,7 +110,7 @@ class NobodyShares(Monitor):
         self.holders = tuple(each for each in self.holders if each[1] != event.node)
         if event.kind is not Kind.GRANT:
             return None
-        unit = event.token.slot
+        unit = event.token[2]
         sharer = dict(self.holders).get(unit)
         self.holders = tuple(sorted((*self.holders, (unit, event.node))))
         return None if sharer is None else f"p{sharer} and p{event.node} both hold unit {unit}"
