@@ -5,6 +5,10 @@ ADVICE = {
 To choose one of a few processes that can all reach each other, where the highest id is to lead and a message is sure
 to arrive within a known time. It is quick, and costs up to n² messages. If a message may be late, it makes two
 leaders: then elect by a lease ([`trinco elect`](../command-line.md)), which needs no such bound.""",
+    "campos-carvalho": """\
+Where n is large, messages must be tiny and a few nodes enter again and again: whoever was last enters for nothing, two
+that are active pay two messages each, and every message has two bits. If all ask equally often and one at a time,
+Maekawa's needs fewer messages from n=21 on. Channels must keep their order, and nobody may crash.""",
     "carvalho-roucairol": """\
 Where the same few processes enter again and again: whoever was last enters for nothing, and two that take turns pay
 two messages each, however many others there are. When everybody asks it is Ricart and Agrawala's. Nobody may crash.""",

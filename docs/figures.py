@@ -19,7 +19,7 @@ def evidence(room: str) -> dict[str, Any]:
     return json.loads((ROOMS / f"{room}.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-ALGORITHMS = tuple(evidence(room) for room in ("foundation", "classics"))
+ALGORITHMS = tuple(evidence(room) for room in ("foundation", "classics", "forks"))
 
 
 def about(name: str) -> Iterator[tuple[Figures, Figures]]:
@@ -59,6 +59,13 @@ _TELLERS: dict[str, Callable[[Figures], str]] = {
     "elections_disturbed": lambda proof: (
         f"{proof['elections_disturbed']:,} runs with {proof['crashes']:,} crashes, after "
         f"which {proof['restarts']:,} came back: {proof['violations']} violations"
+    ),
+    "every_n": lambda proof: (
+        f"every n from {proof['every_n']}, {proof['entries']:,} entries, {proof['violations']} violations"
+    ),
+    "rush": lambda proof: (
+        f"{proof['rush']:,} nodes that all ask at once: {proof['messages_per_entry']:g} messages per entry, "
+        f"{proof['seconds']:g} s, {proof['mebibytes']} MiB"
     ),
     "by_voters": lambda proof: "messages per entry " + ", ".join(f"m={m}: {n}" for m, n in proof["by_voters"].items()),
     "examples": lambda proof: "; ".join(map(_example, proof["examples"])),

@@ -13,7 +13,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests import prove_classics, prove_foundation, prove_leases, prove_locks
+from tests import prove_classics, prove_forks, prove_foundation, prove_leases, prove_locks
 from tests.prove_foundation import Proof
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "docs" / "evidence"
@@ -24,6 +24,7 @@ def main() -> None:
     rooms = {
         "foundation": prove_foundation.proofs,
         "classics": prove_classics.proofs,
+        "forks": prove_forks.proofs,
         "leases": prove_leases.proofs,
         "locks": prove_locks.proofs,
     }
