@@ -49,6 +49,9 @@ STUCK = {exhibit.name: exhibit.model for exhibit in EXHIBITS if exhibit.breaks =
 
 each_unsafe = pytest.mark.parametrize("make", UNSAFE.values(), ids=UNSAFE.keys())
 each_wrong = pytest.mark.parametrize("make", (UNSAFE | STUCK).values(), ids=(UNSAFE | STUCK).keys())
+SILENT = {"robust-k/F6", "robust-k/eventually-perfect"}
+"""Where nobody hears anything before it goes wrong: they suspect each other, and enter."""
+HEARD = {name: make for name, make in (UNSAFE | STUCK).items() if name not in SILENT}
 
 
 def found_in(model: Model) -> Counterexample:
@@ -96,7 +99,7 @@ def test_monitors_over_the_trace_find_the_violation_that_the_checker_found(
     assert findings.at == len(found.script)
 
 
-@each_wrong
+@pytest.mark.parametrize("make", HEARD.values(), ids=HEARD.keys())
 def test_every_message_in_the_trace_was_sent_before_it_was_received(make: Callable[[], Model]) -> None:
     events = list(found_in(make()).recording.events())
     position = {(event.node, event.clock[event.node]): event for event in events}
