@@ -165,3 +165,13 @@ def test_a_plain_lock_is_two_accesses_to_each_and_writes_nothing_down(terms: Ter
     assert world.claimant.bases is before
     heard = [[type(each).__name__ for each in link.heard] for link in world.links]
     assert heard == [["Request", "Release"]] * terms.quorum + [[]] * (terms.n - terms.quorum)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+def test_two_of_four_stores_that_grant_are_no_quorum_although_the_others_are_gone(later: bool) -> None:
+    world = World(QuickClaimant, [[], [], ["granted"], ["granted"]], later, QUORUM)
+    for base in (0, 1):
+        world.hub.lose(base, "gone")
+    for step in ("start", *HEAR):
+        world.does(step)
+    assert not world.claimant.is_holding

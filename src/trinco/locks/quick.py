@@ -6,8 +6,8 @@ the lease client writes down in between is thrown away. So it is put off: ``pend
 link, somebody who gives up), all of it is written down after all, the answers are handed over in their order, and the
 lease client goes on as if it had done so from the start. A test drives both with the same answers.
 
-Several bases are asked this way only where a quorum is asked first: there the last grant expected is the one that
-decides.
+Several bases are asked this way only where exactly a quorum is asked first: there the last grant expected is the one
+that decides. With fewer links than that, all that are asked may grant and it is still no quorum.
 """
 
 from trinco.leases.accesses import Apply
@@ -54,7 +54,8 @@ class QuickClaimant(Claimant):
     # What is put off
 
     def starts(self) -> None:
-        if self.pending is not None or self._has_unfinished() or (self.terms.n > 1 and not self.terms.widen):
+        contacts = self.first_contacts()
+        if self.pending is not None or self._has_unfinished() or len(contacts) != self.terms.quorum:
             Claimant.starts(self)
             return
         self.ticket = None
@@ -65,7 +66,7 @@ class QuickClaimant(Claimant):
         claim = self.claim
         entry = self.signed(self.world, claim)
         self.believed = self.believed_until(self.world)
-        self._put_off(Request(claim, self.terms.ttl, None, 0, self.guess, entry), self.first_contacts())
+        self._put_off(Request(claim, self.terms.ttl, None, 0, self.guess, entry), contacts)
 
     def leaves(self) -> None:
         self.write_down()
