@@ -12,16 +12,13 @@ by a server that has. So a crowd of Byzantine clients that come and go holds up 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from trinco.core.context import Context
-from trinco.core.ids import NOBODY, Ids, bit
+from trinco.core.ids import bit
 from trinco.core.message import Message
-from trinco.core.node import Node
 from trinco.core.signed import Signed
 from trinco.protocols.bakery import automaton
 from trinco.protocols.bakery.automaton import Move, State
-from trinco.protocols.bakery.certificates import Begun, Highest, Judge, Suspicion, Ticket, Vote
+from trinco.protocols.bakery.certificates import Begun, Highest, Ticket, Vote
 from trinco.protocols.bakery.messages import (
     Certified,
     Certify,
@@ -38,28 +35,15 @@ from trinco.protocols.bakery.messages import (
     Suspect,
     Wait,
 )
-from trinco.protocols.bakery.muteness import Muteness, Silence, Timing
 from trinco.protocols.bakery.renaming import renamed, signed_by
-from trinco.protocols.bakery.tickets import Tickets
-from trinco.protocols.bakery.turns import Turn, Turns, in_the_way, turn_of, with_turn, without
+from trinco.protocols.bakery.suspicion import Watcher, change, with_entry
+from trinco.protocols.bakery.turns import Turn, in_the_way, turn_of, with_turn, without
 
 Request = Get | Set | Listen | Exit
-change = msgspec.structs.replace
 
 
 @dataclass(slots=True)
-class Server(Node):
-    judge: Judge
-    timing: Timing
-    muteness: Muteness
-    tickets: Tickets
-    turns: Turns = ()
-    last: tuple[tuple[int, int], ...] = ()
-    """(client, the last turn it has begun)"""
-    removed: tuple[tuple[int, int], ...] = ()
-    """(client, the last turn it was removed from)"""
-    banned: Ids = NOBODY
-
+class Server(Watcher):
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
         if isinstance(message, Request):
             if source not in self.judge.servers and not self.banned & bit(source):
@@ -128,17 +112,13 @@ class Server(Node):
         turn = turn_of(self.turns, client)
         if turn is None:
             turn = Turn(client, message.sid, message.turn, dead=self._has_suspected(ctx, client, message.sid))
-            self.last = _with(self.last, client, message.sid)
+            self.last = with_entry(self.last, client, message.sid)
             if turn.dead:
                 self.muteness.was_mistaken(client)
             else:
                 self.muteness.watch_choosing(ctx, client, message.sid)
         self.turns = with_turn(self.turns, change(turn, owed=self.tickets.highest))
         self._answer_gets(ctx)
-
-    def _has_suspected(self, ctx: Context, client: int, sid: int) -> bool:
-        """A server without a record of a turn may have promised never to vote for it."""
-        return self.muteness.has_suspected(ctx, client, sid)
 
     def _answer_gets(self, ctx: Context) -> None:
         """A ticket that no certificate vouches for could be a liar's, so the answer waits for one."""
@@ -267,76 +247,6 @@ class Server(Node):
                 if self.judge.removes(ctx, certificate, client, sid):
                     self._remove(ctx, client, sid)
 
-    # Whoever falls silent
-
-    def on_timer(self, ctx: Context, name: str) -> None:
-        silence, client, sid = self.muteness.read(name)
-        turn = turn_of(self.turns, client)
-        if turn is not None and turn.sid == sid:
-            if turn.state is _WATCHED[silence]:
-                self.suspect(ctx, turn.signed)
-        elif silence is Silence.ACCUSED and not self.is_over(client, sid):
-            signed = self.muteness.evidence(client, sid)
-            if signed is not None:
-                self.suspect(ctx, signed)
-
-    def is_over(self, client: int, sid: int) -> bool:
-        """Whether the turn was here and is no more; or never will be."""
-        turn = turn_of(self.turns, client)
-        begun = max(dict(self.last).get(client, 0), dict(self.removed).get(client, 0))
-        return bool(self.banned & bit(client)) or (sid <= begun and (turn is None or turn.sid != sid))
-
-    def suspect(self, ctx: Context, signed: Signed) -> None:
-        """Never again vote for this turn, and say so. Only q of us remove it."""
-        suspect = self.muteness.suspect(ctx, signed)
-        self.muteness.remember(suspect)
-        turn = turn_of(self.turns, signed.body.client)
-        if turn is not None and turn.sid == signed.body.sid:
-            self.turns = with_turn(self.turns, change(turn, dead=True))
-        ctx.broadcast(suspect, to=self.judge.servers)
-        self._remove_if_certified(ctx, signed.body.client, signed.body.sid)
-
-    def _hear_suspicion(self, ctx: Context, source: int, message: Suspect) -> None:
-        body = message.suspicion.body if ctx.verify(message.suspicion) else None
-        if not isinstance(body, Suspicion) or message.suspicion.signer != source or body.lock != self.judge.lock:
-            return
-        client, sid = body.client, body.sid
-        if not self.judge.is_genuine(ctx, message.turn, client, Begun(self.judge.lock, client, sid)):
-            return
-        if self.is_over(client, sid):
-            if message.asks:
-                ctx.send(source, self.muteness.suspect(ctx, message.turn, asks=False))
-            return
-        first = not self.muteness.is_accused(client, sid)
-        self.muteness.remember(message)
-        if first:
-            self._watch_accused(ctx, client, sid)
-        self._remove_if_certified(ctx, client, sid)
-
-    def _watch_accused(self, ctx: Context, client: int, sid: int) -> None:
-        """Somebody who chooses or holds is watched anyway."""
-        turn = turn_of(self.turns, client)
-        if turn is None or turn.sid != sid:
-            self.muteness.await_turn(ctx, client, sid)
-        elif turn.state is State.E2:
-            self.muteness.heard(ctx, client, sid)
-
-    def _remove_if_certified(self, ctx: Context, client: int, sid: int) -> None:
-        certificate = self.muteness.certificate(client, sid)
-        if self.judge.removes(ctx, certificate, client, sid):
-            ctx.broadcast(Removal(client, sid, certificate), to=self.judge.servers)
-            ctx.send(client, Removed(sid, certificate))
-            self._remove(ctx, client, sid)
-
-    def _remove(self, ctx: Context, client: int, sid: int) -> None:
-        if sid <= dict(self.removed).get(client, 0):
-            return
-        self.removed = _with(self.removed, client, sid)
-        self.muteness.forget(ctx, client, sid)
-        turn = turn_of(self.turns, client)
-        if turn is not None and turn.sid <= sid:
-            self._drop(ctx, client, sid)
-
     def column(self, server: int) -> tuple[object, ...]:
         tickets = self.tickets
         suspicions = (each.suspicion for each in self.muteness.suspicions)
@@ -349,10 +259,3 @@ class Server(Node):
         tickets.certificate = renamed(tickets.certificate, names)
         tickets.signatures = renamed(tickets.signatures, names)
         muteness.suspicions = renamed(muteness.suspicions, names)
-
-
-_WATCHED = {Silence.CHOOSING: State.E1, Silence.HOLDING: State.C, Silence.ACCUSED: State.E2}
-
-
-def _with(table: tuple[tuple[int, int], ...], client: int, sid: int) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted({**dict(table), client: sid}.items()))
