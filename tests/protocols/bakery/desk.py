@@ -34,6 +34,9 @@ class Desk(Context):
     def now(self):
         return Instant(self.time)
 
+    def wall_clock(self):
+        return int(self.time * 1_000_000)
+
     def store(self, value):
         self.stored = value
 

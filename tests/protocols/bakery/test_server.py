@@ -107,7 +107,7 @@ def test_a_server_signs_only_what_is_justified() -> None:
 
 
 FAULTS = {
-    "SET without GET": [set_ticket(0)],
+    "SET without GET": [get(0), Exit(1, ()), set_ticket(0, sid=2)],
     "SET without justification": [get(0), Set(1, 1, ())],
     "SET with a short one": [get(0), Set(1, 1, justification(0)[:2])],
     "SET with a server twice": [get(0), Set(1, 1, (*justification(0)[:2], get_reply(4, 0)))],
@@ -118,7 +118,7 @@ FAULTS = {
     "a second turn at once": [get(0), get(0, sid=2)],
     "GET of an old turn": [get(0, sid=2), Exit(2, ()), get(0, sid=1)],
     "GET in another's name": [Get(1, begun(1, 1))],
-    "LISTEN of a turn to come": [Listen(1, (), 1)],
+    "LISTEN of a turn to come": [get(0), Exit(1, ()), Listen(2, (), 1)],
     "a justification once more": [get(0), set_ticket(0), Exit(1, ()), get(0, sid=2), Set(2, 1, justification(0))],
 }
 

@@ -4,8 +4,8 @@ A client is at rest (R), has asked for tickets and is choosing its own (E1), has
 the section (C). What the table lacks no correct client does, whatever the network and the other servers do: whoever
 does it is Byzantine, for good. So the table must have all that a slow link can bring about: a client may leave in E1
 (it gives up) and in E2 (others let it in, and their servers were quicker), a turn that was removed may go on talking,
-what belongs to a finished turn may come late, and who comes back from a crash leaves a turn that never arrived. The
-paper's own edges are GET, SET, GO and EXIT from C.
+what belongs to a finished turn may come late, clocks may differ, and who comes back from a crash leaves a turn that
+never arrived. The paper's own edges are GET, SET, GO and EXIT from C.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,6 +27,7 @@ class Move(Enum):
     EXIT = "EXIT"
     GO = "the server sends GO"
     REMOVAL = "a removal certificate"
+    STALE = "SET, justified long ago"
     REPEAT = "the same once more"
     LATE = "of a removed turn"
     OVER = "LISTEN of a finished turn, EXIT of none"
@@ -48,6 +49,7 @@ TABLE: Mapping[tuple[State, Move], State] = {
     (E1, Move.REMOVAL): R,
     (E2, Move.REMOVAL): R,
     (C, Move.REMOVAL): R,
+    (E1, Move.STALE): E1,
     (E1, Move.REPEAT): E1,
     (E2, Move.REPEAT): E2,
     (C, Move.REPEAT): C,

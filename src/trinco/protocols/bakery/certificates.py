@@ -39,6 +39,8 @@ class Highest(Body, frozen=True, tag="GR"):
     client: int
     sid: int
     number: int
+    issued: int = 0
+    """When, in microseconds by the server's clock; 0 where nothing is ever forgotten."""
 
 
 class Ticket(Body, frozen=True, tag="T"):
@@ -99,7 +101,9 @@ class Judge:
         body = signed.body
         if not isinstance(body, Highest) or type(body.number) is not int or body.number < 0:
             return None
-        meant = body == Highest(self.lock, client, sid, body.number)
+        if type(body.issued) is not int:
+            return None
+        meant = body == Highest(self.lock, client, sid, body.number, body.issued)
         return body.number if meant and self.certifies(ctx, reply.certificate, body.number) else None
 
     def ticket_by(self, ctx: Context, justification: tuple[GetReply, ...], client: int, sid: int) -> int | None:

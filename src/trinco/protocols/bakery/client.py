@@ -21,6 +21,7 @@ from trinco.core.message import Message
 from trinco.core.node import Process
 from trinco.core.signed import Signed
 from trinco.protocols.bakery.certificates import Begun, Judge, Ticket, Vote, by_signer
+from trinco.protocols.bakery.freshness import given_together
 from trinco.protocols.bakery.messages import (
     Certificate,
     Exit,
@@ -133,13 +134,14 @@ class Client(Process):
             return
         replies = {reply.highest.signer: reply for reply in (*self.replies, message)}
         self.replies = tuple(replies[signer] for signer in sorted(replies))
-        if len(self.replies) == self.judge.quorum:
-            self._set_ticket(ctx)
+        justification = given_together(self.replies, self.judge.quorum, self.timing.expiry)
+        if justification:
+            self._set_ticket(ctx, justification)
 
     # SET: one higher
 
-    def _set_ticket(self, ctx: Context) -> None:
-        justification, self.replies = self.replies, ()
+    def _set_ticket(self, ctx: Context, justification: tuple[GetReply, ...]) -> None:
+        self.replies = ()
         number = self.judge.ticket_by(ctx, justification, ctx.me, self.sid)
         assert number is not None
         self.number, self.access = number, Access.SET

@@ -36,6 +36,8 @@ class Timing:
     """The longest that any of these is stretched to."""
     drift: float
     """rho: how much faster one clock may run than another."""
+    expiry: float = math.inf
+    """H: how long a client that is gone is remembered. See ``freshness``."""
 
     @property
     def heartbeat(self) -> float:
@@ -101,6 +103,9 @@ class Muteness:
         if self.patience(client) < self.timing.cap:
             mistakes[client] = mistakes.get(client, 0) + 1
             self.mistakes = tuple(sorted(mistakes.items()))
+
+    def forget_client(self, client: int) -> None:
+        self.mistakes = tuple(each for each in self.mistakes if each[0] != client)
 
     def is_accused(self, client: int, sid: int) -> bool:
         return bool(self.certificate(client, sid))

@@ -19,6 +19,7 @@ from trinco.core.signed import Signed
 from trinco.protocols.bakery import automaton
 from trinco.protocols.bakery.automaton import Move, State
 from trinco.protocols.bakery.certificates import Begun, Highest, Ticket, Vote
+from trinco.protocols.bakery.freshness import is_fresh, time_of_issue
 from trinco.protocols.bakery.messages import (
     Certified,
     Certify,
@@ -55,6 +56,7 @@ class Server(Watcher):
 
     def _check(self, ctx: Context, client: int, message: Request) -> None:
         turn = turn_of(self.turns, client)
+        self._note_presence(ctx, client)
         move = self.move(ctx, client, turn, message)
         state = automaton.after(turn.state if turn else State.R, move)
         if state is State.BYZ:
@@ -62,7 +64,7 @@ class Server(Watcher):
             self._drop(ctx, client, message.sid)
             return
         match message:
-            case _ if move in (Move.LATE, Move.OVER):
+            case _ if move in (Move.LATE, Move.OVER, Move.STALE):
                 self._too_late(ctx, client, message, move)
             case Get():
                 self.on_get(ctx, client, message)
@@ -88,12 +90,16 @@ class Server(Watcher):
         if turn.state is not State.E1:
             return Move.REPEAT if message.number == turn.number else Move.FAULT
         justified = self.judge.ticket_by(ctx, message.justification, turn.client, turn.sid)
-        return Move.SET if message.number == justified else Move.FAULT
+        if message.number != justified:
+            return Move.FAULT
+        return Move.SET if is_fresh(ctx, message.justification, self.timing.expiry) else Move.STALE
 
     def _move_without_turn(self, ctx: Context, client: int, message: Request, last: int) -> Move:
         if isinstance(message, Exit) or (isinstance(message, Listen) and message.sid <= last):
             return Move.OVER
-        if not isinstance(message, Get) or message.sid <= last:
+        if not isinstance(message, Get):
+            return Move.FAULT if self._knows(client) else Move.LATE
+        if message.sid <= last:
             return Move.FAULT
         begun = Begun(self.judge.lock, client, message.sid)
         return Move.GET if self.judge.is_genuine(ctx, message.turn, client, begun) else Move.FAULT
@@ -101,8 +107,8 @@ class Server(Watcher):
     def _too_late(self, ctx: Context, client: int, message: Request, move: Move) -> None:
         if isinstance(message, Exit):
             ctx.send(client, ExitReply(message.sid))
-        elif move is Move.LATE:
-            if isinstance(message, Get | Set):
+        elif move is not Move.OVER:
+            if move is Move.LATE and isinstance(message, Get | Set):
                 self.muteness.was_mistaken(client)
             ctx.send(client, Removed(message.sid, ()))
 
@@ -111,6 +117,7 @@ class Server(Watcher):
     def on_get(self, ctx: Context, client: int, message: Get) -> None:
         turn = turn_of(self.turns, client)
         if turn is None:
+            self._forget_the_absent(ctx)
             turn = Turn(client, message.sid, message.turn, dead=self._has_suspected(ctx, client, message.sid))
             self.last = with_entry(self.last, client, message.sid)
             if turn.dead:
@@ -127,7 +134,8 @@ class Server(Watcher):
         for turn in self.turns:
             if turn.owed is not None and turn.owed <= tickets.certified:
                 self.turns = with_turn(self.turns, change(turn, owed=None))
-                highest = Highest(self.judge.lock, turn.client, turn.sid, tickets.certified)
+                issued = time_of_issue(ctx, self.timing.expiry)
+                highest = Highest(self.judge.lock, turn.client, turn.sid, tickets.certified, issued)
                 ctx.send(turn.client, GetReply(turn.sid, ctx.sign(highest), tickets.certificate))
 
     # SET

@@ -4,6 +4,7 @@ The muteness detector (``muteness``) tells a server whom to suspect. It says so 
 then the turn is removed everywhere, and whoever waited for it goes on.
 """
 
+import math
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +15,7 @@ from trinco.core.node import Node
 from trinco.core.signed import Signed
 from trinco.protocols.bakery.automaton import State
 from trinco.protocols.bakery.certificates import Begun, Judge, Suspicion
+from trinco.protocols.bakery.freshness import MICROSECONDS
 from trinco.protocols.bakery.messages import Removal, Removed, Suspect
 from trinco.protocols.bakery.muteness import Muteness, Silence, Timing
 from trinco.protocols.bakery.tickets import Tickets
@@ -36,6 +38,8 @@ class Watcher(Node):
     removed: tuple[tuple[int, int], ...] = ()
     """(client, the last turn it was removed from)"""
     banned: Ids = NOBODY
+    seen: tuple[tuple[int, int], ...] = ()
+    """(client, when it was last heard of): whom to forget, where that is done at all."""
 
     def _has_suspected(self, ctx: Context, client: int, sid: int) -> bool:
         """A server without a record of a turn may have promised never to vote for it."""
@@ -104,10 +108,34 @@ class Watcher(Node):
         if sid <= dict(self.removed).get(client, 0):
             return
         self.removed = with_entry(self.removed, client, sid)
+        self._note_presence(ctx, client)
         self.muteness.forget(ctx, client, sid)
         turn = turn_of(self.turns, client)
         if turn is not None and turn.sid <= sid:
             self._drop(ctx, client, sid)
+
+    # What is remembered of clients that are gone
+
+    def _note_presence(self, ctx: Context, client: int) -> None:
+        if self.timing.expiry < math.inf:
+            self.seen = with_entry(self.seen, client, ctx.wall_clock())
+
+    def _forget_the_absent(self, ctx: Context) -> None:
+        """Whoever has no turn here and was not heard of for H: nothing that it may still have can be used."""
+        if self.timing.expiry == math.inf:
+            return
+        since = ctx.wall_clock() - self.timing.expiry * MICROSECONDS
+        present = {turn.client for turn in self.turns}
+        for client in [client for client, at in self.seen if at < since and client not in present]:
+            self.last, self.removed, self.seen = (
+                tuple(each for each in table if each[0] != client) for table in (self.last, self.removed, self.seen)
+            )
+            self.banned &= ~bit(client)
+            self.muteness.forget_client(client)
+
+    def _knows(self, client: int) -> bool:
+        """Not to know a client means that it is new, if nobody is ever forgotten."""
+        return self.timing.expiry == math.inf or client in dict(self.last)
 
     def _drop(self, ctx: Context, client: int, sid: int) -> None:
         """The client's turn is over here."""

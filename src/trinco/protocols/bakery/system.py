@@ -15,6 +15,7 @@ fixed at SET; tickets never restart, and are certified; a leave is legal from E1
 servers; removal by q signatures, never by one server alone; leases and fencing tokens (ticket, client). A GET is
 signed by its client, and a suspicion shows that signature: otherwise one lying server could have every next turn of a
 correct client removed before it begins, since servers that do not know a turn join in suspecting it.
+Clients that are gone are forgotten after a while (``freshness``), for which clocks have to agree roughly.
 
 Nodes 0, 1, .. are the clients; the servers follow.
 """
@@ -63,6 +64,8 @@ class Bakery:
     choosing: float = 2.0
     cap: float = 60.0
     drift: float = 4e-4
+    expiry: float | None = None
+    """How long servers remember a client that is gone. None: 60 times the cap."""
     lock: str = "lock/0"
     """Which lock, and which configuration of servers."""
 
@@ -72,6 +75,8 @@ class Bakery:
         for name in ("hold", "extension", "silence", "choosing", "cap"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} must be above 0, not {getattr(self, name):g}")
+        if self.expiry is not None and not self.expiry >= 4 * self.cap:
+            raise UsageError(f"expiry must be at least four times the cap, {4 * self.cap:g}, not {self.expiry:g}")
         quorum(self.size, self.f)
 
     @property
@@ -81,7 +86,11 @@ class Bakery:
 
     @property
     def timing(self) -> Timing:
-        return Timing(self.hold, self.extension, self.silence, self.choosing, self.cap, self.drift)
+        return Timing(self.hold, self.extension, self.silence, self.choosing, self.cap, self.drift, self._expiry)
+
+    @property
+    def _expiry(self) -> float:
+        return 60 * self.cap if self.expiry is None else self.expiry
 
     def judge(self, n: int) -> Judge:
         return Judge(self.lock, tuple(range(n - self.size, n)), self.f, quorum(self.size, self.f))
