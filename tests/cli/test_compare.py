@@ -12,8 +12,6 @@ import pytest
 from tests.cli.test_commands import TRINCO, complaint, descendants, is_running, wait_for
 from trinco.cli.main import main
 
-pytest.importorskip("matplotlib")
-
 FEW = ("coordinator", "ricart-agrawala", "-n", "4,6", "--jobs", "1")
 
 

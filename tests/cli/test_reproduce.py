@@ -14,8 +14,6 @@ from tests.cli.test_commands import TRINCO, complaint, descendants, is_running, 
 from trinco.cli.main import main
 from trinco.lab import forks_experiment
 
-pytest.importorskip("matplotlib")
-
 
 def called(capsys, *words):
     code = main(["reproduce", *words])

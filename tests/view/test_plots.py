@@ -5,6 +5,7 @@ from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.text import Text
 
 from trinco.core.errors import ConfigError, UsageError
 from trinco.lab.comparison import Compared, everybody, subjects
@@ -13,8 +14,6 @@ from trinco.lab.election_comparison import compare_elections, elections
 from trinco.lab.properties import Properties
 from trinco.view.comparison_plot import draw_comparison, draw_elections
 from trinco.view.plots import Curve, Panel, Points, apart, draw, format_of, need_matplotlib, picture, written
-
-Text = pytest.importorskip("matplotlib.text").Text
 
 SIZES = (4, 8, 32)
 

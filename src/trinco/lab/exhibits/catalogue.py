@@ -3,10 +3,14 @@
 from trinco.core.errors import UsageError
 from trinco.lab.exhibits import (
     bakery_objects,
+    bakery_removal,
+    bakery_waiting,
+    carvalho_roucairol,
     chandy_misra,
     elections,
     failover,
     forks,
+    lamport,
     lease_commits,
     lease_entries,
     lease_listings,
@@ -15,7 +19,6 @@ from trinco.lab.exhibits import (
     lease_time,
     lease_votes,
     maekawa,
-    permission,
     ricart_agrawala,
     robust_k,
     slides,
@@ -23,6 +26,21 @@ from trinco.lab.exhibits import (
 )
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.protocols.catalogue import suggest
+
+
+def by_number(exhibit: Exhibit) -> tuple[int, str]:
+    """The order of their numbers, whichever file they stand in."""
+    return len(exhibit.name), exhibit.name
+
+
+BAKERY = sorted(
+    (
+        *bakery_objects.EXHIBITS,
+        *bakery_removal.EXHIBITS,
+        *bakery_waiting.EXHIBITS,
+    ),
+    key=by_number,
+)
 
 LEASE = sorted(
     (
@@ -33,13 +51,13 @@ LEASE = sorted(
         *lease_time.EXHIBITS,
         *lease_votes.EXHIBITS,
     ),
-    key=lambda exhibit: (len(exhibit.name), exhibit.name),
+    key=by_number,
 )
-"""In the order of their numbers, whichever file they stand in."""
 
 EXHIBITS = (
     *slides.EXHIBITS,
-    *permission.EXHIBITS,
+    *lamport.EXHIBITS,
+    *carvalho_roucairol.EXHIBITS,
     *ricart_agrawala.EXHIBITS,
     *maekawa.EXHIBITS,
     *chandy_misra.EXHIBITS,
@@ -48,7 +66,7 @@ EXHIBITS = (
     *token_ring.EXHIBITS,
     *failover.EXHIBITS,
     *elections.EXHIBITS,
-    *bakery_objects.EXHIBITS,
+    *BAKERY,
     *LEASE,
     *lease_commits.EXHIBITS,
 )

@@ -1,11 +1,11 @@
-"""Permission algorithms, broken: Lamport 1978, Carvalho & Roucairol 1983."""
+"""Carvalho & Roucairol 1983, broken."""
 
 from trinco.check.model import Model
 from trinco.core.claims import Network
 from trinco.core.context import Context
 from trinco.core.ids import Ids, members
 from trinco.lab.exhibits.exhibit import Exhibit
-from trinco.protocols.permission import carvalho_roucairol, lamport, ricart_agrawala
+from trinco.protocols.permission import carvalho_roucairol
 from trinco.protocols.permission.carvalho_roucairol import CarvalhoRoucairol, Reply
 
 
@@ -20,17 +20,6 @@ class DoesNotAskBack(CarvalhoRoucairol):
 
 
 EXHIBITS = (
-    Exhibit(
-        name="lamport/overtaken-request",
-        title="Lamport's algorithm where messages overtake each other",
-        printed="nowhere; the paper assumes channels in order, and it is easily left out",
-        lesson="An acknowledgement says that no older request of its sender is still under way. If it overtakes one, "
-        "that is false: two enter, each first in its own queue. Ricart and Agrawala's OK acknowledges and releases in "
-        "one message, which nothing can overtake: the mended twin.",
-        breaks="safety",
-        model=lambda: Model(nodes=lamport.system(2), network=Network.UNORDERED),
-        mended=lambda: Model(nodes=ricart_agrawala.system(2), network=Network.UNORDERED),
-    ),
     Exhibit(
         name="carvalho-roucairol/does-not-ask-back",
         title="Carvalho-Roucairol in which who gives its permission away does not ask for it back",
