@@ -105,8 +105,18 @@ def test_a_renewal_finds_that_the_lock_was_broken(two: tuple[LockService, LockSe
     assert bruno.break_("door")
     with pytest.raises(trinco.LeaseLost) as caught:
         lease.renew()
-    assert caught.value.reason in {"revoked", "stolen"}
+    assert caught.value.reason == "revoked"
     assert not lease.valid
+
+
+def test_a_renewal_finds_that_somebody_else_has_it(two: tuple[LockService, LockService]) -> None:
+    ana, bruno = two
+    lease = take(ana.lock("door", auto_renew=False))
+    assert bruno.break_("door")
+    with bruno.lock("door").hold(timeout=0):
+        with pytest.raises(trinco.LeaseLost, match="somebody else holds it") as caught:
+            lease.renew()
+        assert caught.value.reason == "stolen"
 
 
 # Loss is loud, once

@@ -245,7 +245,7 @@ class Item(Value):
 
     def extend(self, extend: Extend, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
         if not self.holds(extend.claim):
-            return self, Answer(Grade.GONE)
+            return self, Answer(Grade.GONE, remaining=self.holder.until - now if self.holder is not None else 0)
         assert self.holder is not None
         until = max(self.holder.until, now + min(extend.ttl, limits.t_max))
         item = self.but(holder=self.holder.but(until=until))

@@ -106,7 +106,7 @@ class Grade(Enum):
     DONE = "done"
     """Released or yielded; it was mine."""
     GONE = "gone"
-    """There was nothing of mine."""
+    """There was nothing of mine. To an extension, ``remaining`` tells of the lease that somebody else has instead."""
     FAILED = "failed"
     """No answer that makes sense: the store is down, or says what no store says."""
 

@@ -140,6 +140,7 @@ class Books:
     def start_renewal(self, lease: Lease) -> None:
         self.hub.connect_missing()
         lease.claimant.failures.clear()
+        lease.claimant.taken = 0
         lease.grants = lease.claimant.grants
         lease.claimant.renew(lease.claimant.world)
 
@@ -149,7 +150,7 @@ class Books:
         if lease.released or lease.reason is not None:
             return False
         if claimant.gone() >= claimant.terms.refusals:
-            self.mark_lost(lease, "revoked")
+            self.mark_lost(lease, "stolen" if claimant.is_taken() else "revoked")
             return False
         if claimant.grants > lease.grants:
             lease.renew_at = now + options.ttl / RENEWALS_PER_TERM

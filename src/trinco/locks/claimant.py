@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trinco.leases.accesses import Access
+    from trinco.leases.chains import Base
     from trinco.leases.claim import Claim
+    from trinco.leases.plan import Plan
     from trinco.leases.terms import Terms
     from trinco.locks.hub import Hub
 
@@ -30,7 +32,8 @@ AHEAD = 10_000_000
 
 class Claimant(LeaseClient):
     """``entry`` is what the stores keep beside the claim, ``refusal`` why an attempt failed, ``failures`` what each
-    store said last that was no answer. ``waker`` is called when something happened to somebody who sleeps."""
+    store said last that was no answer, ``taken`` at how many of them somebody else had it when we renewed. ``waker`` is
+    called when something happened to somebody who sleeps."""
 
     __slots__ = (
         "entry",
@@ -44,6 +47,7 @@ class Claimant(LeaseClient):
         "reached",
         "refusal",
         "resource",
+        "taken",
         "timers",
         "waker",
         "world",
@@ -69,6 +73,7 @@ class Claimant(LeaseClient):
         self.refusal: str | None = None
         self.failures: dict[int, str] = {}
         self.reached: set[int] = set()
+        self.taken = 0
         self.hinting = False
         self.leaving = False
 
@@ -103,6 +108,11 @@ class Claimant(LeaseClient):
         if answer.grade is Grade.REFUSED and answer.remaining > 0:
             pause = min(pause, answer.remaining + (NOT_FIRST if answer.smaller else AFTER_EXPIRY))
         return pause
+
+    def _noted(self, ctx: "World", base: "Base", plan: "Plan", answer: Answer) -> "Base":
+        if answer.grade is Grade.GONE and answer.remaining > 0:
+            self.taken += 1
+        return LeaseClient._noted(self, ctx, base, plan, answer)
 
     # What happens
 
@@ -195,6 +205,10 @@ class Claimant(LeaseClient):
     def gone(self) -> int:
         """At how many bases our entry is not there any more."""
         return sum(base.grade is Grade.GONE for base in self.bases)
+
+    def is_taken(self) -> bool:
+        """Whether somebody else had it when we renewed: at more bases than may lie."""
+        return self.taken > self.terms.f
 
 
 class World:

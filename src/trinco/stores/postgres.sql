@@ -425,7 +425,8 @@ BEGIN
     IF FOUND THEN
         RETURN ('committed', committed, extended, false, NULL, NULL, store_time)::{schema}.answer;
     END IF;
-    RETURN ('gone', NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
+    SELECT until INTO extended FROM {schema}.lease WHERE name = resource AND until > store_time;
+    RETURN ('gone', NULL, extended, false, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.yield(

@@ -152,7 +152,7 @@ if operation == 'release' then -- exactly this claim, holding or waiting
 end
 
 if operation == 'extend' then
-  if not is_mine then return told('gone') end
+  if not is_mine then return holder and answer('gone', nil, held_until - now) or told('gone') end
   held_until = math.max(held_until, now + tonumber(ARGV[4]))
   return written(answer('committed', held_token, held_until - now))
 end

@@ -116,7 +116,8 @@ class Listed(Value):
             return Outcome(FAILED)
         standing = self.standing(rows, extend.claim)
         if not standing:
-            return Outcome(Answer(Grade.GONE), Ours(extend.claim, ()))
+            held = (row.remaining(self.limits.t_max) for row in rows if row.named.kind is Kind.HELD)
+            return Outcome(Answer(Grade.GONE, remaining=max(held, default=0)), Ours(extend.claim, ()))
         return (yield from self._enter(extend, standing))
 
     def _enter(self, operation: "Request | Extend", standing: "Rows") -> "Steps":
