@@ -26,7 +26,7 @@ import locks_startup
 import locks_wake
 from locks_contention import FEW, MANY, Crowd
 from locks_servers import Servers
-from locks_subjects import Opened, Places, Subject, contenders, missing, opened, uncontended, wakers
+from locks_subjects import Opened, Places, Subject, contenders, opened, uncontended, wakers
 from yardstick import MODES, Loop, Samples, Yardstick, block, median, pin
 
 PARTS = ("uncontended", "wake", "contention", "start-up")
@@ -279,8 +279,6 @@ def show(figures: list[Figure]) -> None:
     pings = [figure.detail["PING, micros"] for figure in figures if "PING, micros" in figure.detail]
     if pings:
         print(f"\nPING: {min(pings):.0f} .. {max(pings):.0f} us. Spread: smallest and largest block.")
-    if missing():
-        print(f"Peers that are not installed: {', '.join(missing())}.")
     judged = [figure for figure in figures if figure.target]
     print(f"{sum(figure.is_met for figure in judged)} of {len(judged)} targets met.")
 

@@ -8,7 +8,6 @@ import fcntl
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import psycopg
@@ -152,14 +151,14 @@ def _flock(subject: Subject) -> Opened:
 
 
 def _filelock(subject: Subject) -> Opened:
-    from filelock import FileLock  # type: ignore[import-not-found,unused-ignore]
+    from filelock import FileLock
 
     lock = FileLock(subject.urls[0])
     return _in_turn(lock.acquire, lock.release, lambda: None)
 
 
 def _redis_lock(subject: Subject) -> Opened:
-    import redis_lock  # type: ignore[import-not-found,unused-ignore]
+    import redis_lock  # type: ignore[import-untyped]
 
     client = redis.Redis.from_url(_plain(subject))
     lock = redis_lock.Lock(client, "python-redis-lock", expire=30)
@@ -167,7 +166,7 @@ def _redis_lock(subject: Subject) -> Opened:
 
 
 def _pottery(subject: Subject) -> Opened:
-    from pottery import Redlock  # type: ignore[import-not-found,unused-ignore]
+    from pottery import Redlock
 
     clients = {redis.Redis.from_url(url.partition("?")[0]) for url in subject.urls}
     lock = Redlock(key="pottery", masters=clients, auto_release_time=30)
@@ -195,17 +194,6 @@ OPENERS: dict[str, Callable[[Subject], Opened]] = {
     "redis_lock": _redis_lock,
     "pottery": _pottery,
 }
-NEEDS = {"filelock": "filelock", "redis_lock": "redis_lock", "pottery": "pottery"}
-PACKAGES = {"filelock": "filelock", "redis_lock": "python-redis-lock", "pottery": "pottery"}
-
-
-def is_here(subject: Subject) -> bool:
-    return subject.kind not in NEEDS or find_spec(NEEDS[subject.kind]) is not None
-
-
-def missing() -> list[str]:
-    """The packages of peers that are not installed."""
-    return [PACKAGES[kind] for kind, module in NEEDS.items() if find_spec(module) is None]
 
 
 # All of them
@@ -244,7 +232,7 @@ def uncontended(places: Places) -> list[Subject]:
 
 
 def peers(places: Places) -> list[Subject]:
-    found = [
+    return [
         Subject("redis-py Lock", "peers", "redis-py", places.redis),
         Subject("redis-py asyncio Lock", "peers", "redis-py-aio", places.redis),
         Subject("python-redis-lock", "peers", "redis_lock", places.redis),
@@ -253,12 +241,11 @@ def peers(places: Places) -> list[Subject]:
         Subject("filelock", "peers", "filelock", (f"{places.folder}/filelock",)),
         Subject("fcntl.flock", "peers", "flock", (f"{places.folder}/flock",)),
     ]
-    return [subject for subject in found if is_here(subject)]
 
 
 def wakers(places: Places) -> list[Subject]:
     """``pg_advisory_lock`` stands first: PostgreSQL's target is a ratio to it."""
-    found = [
+    return [
         Subject("pg_advisory_lock", "postgres", "advisory", places.postgres),
         Subject("PostgreSQL, fsync off", "postgres", "trinco", places.postgres),
         Subject("Redis", "redis", "trinco", places.redis, target=12.0),
@@ -267,7 +254,6 @@ def wakers(places: Places) -> list[Subject]:
         Subject("python-redis-lock", "peers", "redis_lock", places.redis),
         Subject("fcntl.flock", "peers", "flock", (f"{places.folder}/flock",)),
     ]
-    return [subject for subject in found if is_here(subject)]
 
 
 def contenders(places: Places) -> list[Subject]:
