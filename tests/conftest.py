@@ -1,6 +1,12 @@
-"""The same examples on every machine, and no complaint when a machine is slow: a test run must not depend on luck."""
+"""The same examples on every machine, and no complaint when a machine is slow: a test run must not depend on luck. And
+the servers that any test may ask for: one of each for a whole run."""
 
 from hypothesis import HealthCheck, settings
+
+from tests.stores.postgres_server import postgres_server, postgres_template
+from tests.stores.servers import redis_server, redis_servers
+
+__all__ = ["postgres_server", "postgres_template", "redis_server", "redis_servers"]
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")

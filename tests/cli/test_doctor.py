@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cli import unfit_stores
-from tests.stores.postgres_server import PostgresServer, postgres_server, postgres_template
-from tests.stores.servers import RedisServer, free_port, redis_server
-
-__all__ = ["postgres_server", "postgres_template", "redis_server"]
+from tests.stores.postgres_server import PostgresServer
+from tests.stores.servers import RedisServer, free_port
 
 ROOT = Path(__file__).parents[2]
 TRINCO = [sys.executable, "-m", "trinco"]

@@ -16,25 +16,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.guards.databases import Database, PostgreSQL, SQLite, postgresql
+from tests.guards.databases import Database, PostgreSQL, SQLite
+from tests.stores.postgres_server import PostgresServer
 from trinco.core.errors import TrincoError, UsageError
 from trinco.guards import ConnectingSQLGuard, SQLGuard, StaleToken, require_changed
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgreSQL]:
-    with postgresql() as database:
-        yield database
-
-
 @pytest.fixture
-def postgres(server: PostgreSQL) -> PostgreSQL:
+def postgres(postgres_server: PostgresServer) -> PostgreSQL:
     """An empty one."""
-    with server.connect() as connection:
+    with postgres_server.connect() as connection:
         connection.execute("DROP TABLE IF EXISTS trinco_fence, effects")
-    return server
+    return PostgreSQL(postgres_server.url)
 
 
 @pytest.fixture

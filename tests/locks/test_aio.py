@@ -4,7 +4,7 @@ import gc
 from collections import Counter
 from functools import partial
 from select import select
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 import anyio
@@ -32,7 +32,6 @@ from tests.locks.cancelling import (
     run,
     take,
 )
-from tests.stores.postgres_server import postgres_server, postgres_template
 from tests.stores.servers import RedisServer
 from trinco.core.errors import AcquireTimeout, LeaseLost, NotHeld, StoreUnavailable, TrincoError, UsageError
 from trinco.leases.client import POLL
@@ -41,7 +40,7 @@ from trinco.locks.aio.service import AsyncLockService
 from trinco.locks.claimant import Claimant
 from trinco.locks.service import connect
 
-__all__ = ["connecting", "far", "four_redis", "postgres_server", "postgres_template"]
+__all__ = ["connecting", "far", "four_redis"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:several stores of this quorum")
 
@@ -333,7 +332,8 @@ def test_a_semaphore_gives_out_its_units_and_no_more(connecting: Connect, backen
             assert await theirs.semaphore(name, 3).locked()
             assert not await theirs.semaphore(name, 3).acquire(timeout=0.05)
             await leases[1].release()
-            assert not await theirs.semaphore(name, 3).locked()
+            while await theirs.semaphore(name, 3).locked():  # what was given up after 0.05 s may still be under way
+                await anyio.sleep(0.01)
             async with theirs.semaphore(name, 3).hold(timeout=SOON) as lease:
                 assert lease.slot == leases[1].slot
                 assert lease.token is not None
@@ -621,8 +621,8 @@ def test_a_loop_of_acquire_and_release_lets_others_run(connecting: Connect, back
             async with anyio.create_task_group() as group:
                 group.start_soon(other)
                 await anyio.lowlevel.checkpoint()
-                end = monotonic() + 0.1
-                while monotonic() < end:
+                end = process_time() + 0.1  # ours alone: the machine may be busy with something else
+                while process_time() < end:
                     await lock.acquire()
                     await lock.release()
                 seen = turns

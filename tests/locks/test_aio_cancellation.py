@@ -45,13 +45,12 @@ from tests.locks.cancelling import (
     sweep,
     take,
 )
-from tests.stores.postgres_server import postgres_server, postgres_template
 from tests.stores.servers import RedisServer
 from trinco.core.errors import StoreUnavailable
 from trinco.locks.aio.service import AsyncLockService
 from trinco.locks.service import connect
 
-__all__ = ["connecting", "far", "four_redis", "postgres_server", "postgres_template"]
+__all__ = ["connecting", "far", "four_redis"]
 
 pytestmark = [pytest.mark.filterwarnings("ignore:several stores of this quorum"), pytest.mark.usefixtures("far")]
 

@@ -6,7 +6,7 @@ from threading import Lock
 
 import pytest
 
-from tests.stores.postgres_server import PostgresServer, postgres_server, postgres_template
+from tests.stores.postgres_server import PostgresServer
 from tests.stores.servers import RedisServer
 from trinco.core.instant import Instant
 from trinco.leases.accesses import Access, Reply
@@ -21,8 +21,6 @@ from trinco.stores.sqlite import SQLiteStore
 from trinco.stores.store import Link, Store
 from trinco.testing import LyingStore, ManualClock, ServiceConformance, StoreConformance
 from trinco.testing.bench import Bench
-
-__all__ = ["postgres_server", "postgres_template"]
 
 
 class ManualTime(StoreConformance):

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.stores.postgres_server import PostgresServer, free_port, postgres_server, postgres_template
+from tests.stores.postgres_server import PostgresServer, free_port
 from trinco.core.errors import ConfigError, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read, Versioned
 from trinco.leases.claim import Claim
@@ -27,8 +27,6 @@ from trinco.stores.postgres_calls import COUNT as NEXT_IN_SQL
 from trinco.stores.postgres_calls import queries
 from trinco.stores.postgres_link import PostgresLink
 from trinco.stores.store import Failed, Hint
-
-__all__ = ["postgres_server", "postgres_template"]
 
 LIMIT = 10.0
 HERE = "a" * 20

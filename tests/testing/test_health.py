@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from tests.stores.servers import RedisServer, free_port, redis_server
+from tests.stores.servers import RedisServer, free_port
 from trinco.core.errors import UsageError
 from trinco.leases.accesses import Apply
 from trinco.leases.operation import Request
@@ -16,8 +16,6 @@ from trinco.stores.catalogue import open_store
 from trinco.stores.memory import MemoryStore
 from trinco.stores.store import Store
 from trinco.testing import Behaviour, LyingStore
-
-__all__ = ["redis_server"]
 
 CAUGHT = {
     Behaviour.GRANT_ALL: "it granted one lock to two owners",
