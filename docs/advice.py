@@ -44,8 +44,10 @@ In production. Nobody needs to be told who has crashed, since a lease runs out b
 down, slow or lying; a fencing token protects the resource from those who come too late. It is what `trinco run` and
 the locks for Python use over [several stores](../quorums.md), and counts on clocks that run at about the same rate.""",
     "raymond-k": """\
-Where k identical units are to be shared and up to k-1 processes may crash. It says how many may enter, never which
-unit is whose. Every entry costs up to 2(n-1) messages, whatever k. In production: `trinco run -k`.""",
+Where k identical units are to be shared, up to k-1 processes may crash, and nobody is told who has. Each crash takes a
+unit with it: where a failure detector says who has crashed, robust-k gives it back. It says how many may enter, never
+which unit is whose: robust-units does. Every entry costs up to 2(n-1) messages, whatever k. In production:
+`trinco run -k`.""",
     "raymond-tree": """\
 Where processes know only their neighbours, such as sites on a backbone: messages stay on the edges of the tree, and
 when all ask an entry costs fewer than four of them. Who asks alone waits for two trips along the tree. Nobody may

@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 from textwrap import fill
+from types import ModuleType
 from typing import Any
 
 from advice import ADVICE
@@ -17,19 +18,22 @@ from figures import evidence, found, measured
 from rich.console import Console
 from rich.text import Text
 from sessions import refreshed
-from stories import story
+from stories import Story, story
 
 from trinco.check.counterexample import Counterexample
 from trinco.check.run import check
 from trinco.core.claims import Claims
 from trinco.lab.exhibits.catalogue import EXHIBITS, find
 from trinco.lab.exhibits.exhibit import Exhibit
+from trinco.protocols import bakery
 from trinco.protocols.catalogue import ENTRIES, Entry
+from trinco.view import automaton
 from trinco.view.timeline import draw
 
 DOCS = Path(__file__).resolve().parent
 LEASE, LEASES = "quorum-lease", evidence("leases")
 PICTURED = "ricart-agrawala/no-tie-break"
+BAKERY, AUTOMATON = "bakery", "bakery-automaton.svg"
 
 
 def pages() -> dict[Path, str]:
@@ -39,23 +43,46 @@ def pages() -> dict[Path, str]:
     made[DOCS / "exhibits.md"] = exhibits()
     made[DOCS / "speed.md"] = speed()
     made[DOCS / "assets" / "no-tie-break.svg"] = picture()
+    made[DOCS / "assets" / AUTOMATON] = automaton.as_svg()
     by_hand = [DOCS.parent / "README.md", *(page for page in sorted(DOCS.glob("*.md")) if page not in made)]
     return made | {page: refreshed(page.read_text(encoding="utf-8")) for page in by_hand}
 
 
 def algorithm(entry: Entry) -> str:
-    doc = (entry.module.__doc__ or "").strip().replace("``", "`")
-    source = "src/" + entry.module.__name__.replace(".", "/") + ".py"
     parts = [
-        f"# {entry.name}\n\n{doc}",
-        f"The whole algorithm is one file: [`{source}`](../../{source}).",
+        f"# {entry.name}\n\n{_doc(entry.module)}",
+        _source(entry),
         _section("When to use it", ADVICE.get(entry.name, "")),
         _section("One election" if entry.claims.elects else "One contended entry", told(entry)),
+        _section("What a server believes of a client", judged() if entry.name == BAKERY else ""),
         _section("What is claimed", _table(_claimed(entry.claims))),
         _section("Claimed and measured", measured(entry)),
         _section("What we found", found_of_leases() if entry.name == LEASE else found(entry.name)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _doc(module: ModuleType) -> str:
+    return (module.__doc__ or "").strip().replace("``", "`")
+
+
+def _source(entry: Entry) -> str:
+    source = "src/" + entry.module.__name__.replace(".", "/") + ".py"
+    if entry.name != BAKERY:
+        return f"The whole algorithm is one file: [`{source}`](../../{source})."
+    folder = source.rpartition("/")[0]
+    return f"It is a folder: [`{folder}`](../../{folder}).\n\n## What it is made of\n\n{_doc(bakery)}"
+
+
+def judged() -> str:
+    return f"""The paper's figure 3, of which our copy has only the words, drawn from the table that the servers go by
+([`automaton.py`](../../src/trinco/protocols/bakery/automaton.py)):
+
+![The states R, E1, E2, C and byz, and what leads from one to the other](../assets/{AUTOMATON})
+
+```
+{chr(10).join(automaton.as_text())}
+```"""
 
 
 def _section(title: str, text: str) -> str:
@@ -100,13 +127,18 @@ def told(entry: Entry) -> str:
     if scene is None:
         return ""
     strokes = "" if entry.claims.elects else " A line `┆` is a process that waits, `║` one that is inside."
-    return f"""{fill(f"{scene.text} Every message takes 1.{strokes}", 120)}
+    rows = " What one sends to all, or all send to one, is one row." if scene.gathered else ""
+    return f"""{fill(f"{scene.text} Every message takes 1.{strokes}{rows}", 120)}
 
 ```
 {scene.drawn(entry)}
 ```
 
-Drawn by `{scene.command(entry.name)}`."""
+{_drawn_by(scene)} `{scene.command(entry.name)}`."""
+
+
+def _drawn_by(scene: Story) -> str:
+    return "With a row for each message, by" if scene.gathered else "Drawn by"
 
 
 def found_of_leases() -> str:

@@ -34,6 +34,8 @@ class Story:
     settings: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     """Fields that say nothing which the messages do not say. What a node is made of is not shown anyway."""
+    gathered: bool = False
+    """Whether what one sends to several, or several to one, is one row: else many servers make a picture too long."""
 
     def command(self, name: str) -> str:
         words = [f"trinco sim {name} -n {self.n}"]
@@ -57,7 +59,7 @@ class Story:
         )
         assert result.recording is not None
         shown = [msgspec.structs.replace(event, state=self._shown(event.state)) for event in result.recording.events()]
-        lines = list(islice(draw(shown, self.n, steps=False), MOST_ROWS + 1))
+        lines = list(islice(draw(shown, self.n, steps=False, gathered=self.gathered), MOST_ROWS + 1))
         return "\n".join(lines if len(lines) <= MOST_ROWS else (*lines[:MOST_ROWS], "and so on"))
 
     def _shown(self, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,9 +73,9 @@ def _is_part(value: Any) -> bool:
 
 def story(entry: Entry) -> Story | None:
     """The one that was written for it, otherwise the usual one. Leases have a page of their own."""
-    if entry.claims.timed:
-        return None
-    return STORIES.get(entry.name) or (_an_election() if entry.claims.elects else _two_ask(entry))
+    if entry.name in STORIES or entry.claims.timed:
+        return STORIES.get(entry.name)
+    return _an_election() if entry.claims.elects else _two_ask(entry)
 
 
 def _an_election() -> Story:
@@ -100,6 +102,20 @@ def _processes(entry: Entry, n: int) -> list[int]:
 TWO = ((2, 1.0, 2.0), (1, 1.5, 1.0))
 
 STORIES = {
+    "bakery": Story(
+        text="A run, as the paper's figure 2 shows one (our copy lacks the drawing): three clients and four "
+        "servers. p0 and p1 learn from GET that there is no ticket yet, so both take ticket 1, and p0 has the smaller "
+        "id. Neither is free at once, so both LISTEN, and every server votes for p0 (GO), for p1 when p0 has left, and "
+        "for p2, which has ticket 2, in the end.",
+        n=7,
+        settings=("hold=100", "choosing=20", "silence=40"),
+        asks=((0, 1.0, 2.0), (1, 1.5, 1.0), (2, 6.0, 1.0)),
+        hidden=(
+            *("sid", "access", "replies", "sent", "tickets", "votes", "heard", "until"),
+            *("turns", "last", "seen"),
+        ),
+        gathered=True,
+    ),
     "bully": Story(
         text="The slides' example: p7, the leader, has crashed, and p4 notices. 6 ELECTION, 3 OK, 6 COORDINATOR. "
         "What is sent to p7 finds nobody; p6 leads when its time to wait for an answer is over.",
@@ -188,6 +204,22 @@ STORIES = {
         notices=((0, 1.0), (1, 1.5)),
         crashes=((3, 0.5),),
         hidden=("attempts",),
+    ),
+    "robust-k": Story(
+        text="One unit, which p0 holds when p3 asks: p1 passes the request on to p0, which acknowledges it and keeps "
+        "its reply back. Then p0 crashes. As soon as p3 is told, it needs one permission fewer, and has it.",
+        n=4,
+        settings=("k=1",),
+        asks=((0, 1.0, 20.0), (3, 6.0, 1.0)),
+        crashes=((0, 10.0),),
+    ),
+    "robust-units": Story(
+        text="Two units. p0 takes unit 0; p1 learns that from p0's reply and takes unit 1. p2 has all replies, and no "
+        "unit is free: it is next in line. When it is told that p1 has crashed, it takes unit 1.",
+        n=4,
+        settings=("tree=no",),
+        asks=((0, 1.0, 30.0), (1, 1.5, 30.0), (2, 6.0, 1.0)),
+        crashes=((1, 10.0),),
     ),
     "suzuki-kasami": Story(
         text="p0 has the privilege. Both ask everybody; p2's request arrives first. When p2 leaves, it knows of "

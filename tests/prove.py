@@ -13,7 +13,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests import prove_classics, prove_forks, prove_foundation, prove_leases, prove_locks
+from tests import prove_bakery, prove_classics, prove_forks, prove_foundation, prove_leases, prove_locks, prove_robust_k
 from tests.prove_foundation import Proof
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "docs" / "evidence"
@@ -23,10 +23,12 @@ def main() -> None:
     EVIDENCE.mkdir(parents=True, exist_ok=True)
     rooms = {
         "foundation": prove_foundation.proofs,
+        "bakery": prove_bakery.proofs,
         "classics": prove_classics.proofs,
         "forks": prove_forks.proofs,
         "leases": prove_leases.proofs,
         "locks": prove_locks.proofs,
+        "robust-k": prove_robust_k.proofs,
     }
     for room in sys.argv[1:] or rooms:
         prove(room, rooms[room]())

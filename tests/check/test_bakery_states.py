@@ -14,6 +14,7 @@ from trinco.check.model import Model
 from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.core.monitor import TokenRises
+from trinco.lab.exhibits.bakery_tickets import OnTrust, RestartsTickets
 from trinco.protocols.bakery.client import Client
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.system import Bakery
@@ -26,15 +27,6 @@ class SmallQuorums(Bakery):
 
     def judge(self, n):
         return replace(Bakery.judge(self, n), quorum=2 * self.f + 1)
-
-
-class OnTrust(Bakery):
-    """Takes a server's word for its highest ticket. Mutual exclusion does not rest on the certificates of tickets, and
-    without them far fewer messages are under way."""
-
-    def judge(self, n):
-        honest = Bakery.judge(self, n)
-        return mutants.Trusting(honest.lock, honest.servers, honest.f, honest.quorum)
 
 
 def model(system, *kinds, clients=2, rounds=1, **options):
@@ -70,7 +62,7 @@ def test_tokens_rise_in_every_run() -> None:
     [
         (mutants.IgnoresOrder, "safety"),
         (mutants.IgnoresChoosing, "safety"),
-        (mutants.RestartsTickets, "monitor"),
+        (RestartsTickets, "monitor"),
         (mutants.DeafToExits, "deadlock"),
         (mutants.TellsNobody, "deadlock"),
         (mutants.DoesNotListen, "deadlock"),
@@ -91,7 +83,8 @@ def test_quorums_of_2f_plus_1_are_too_small_when_there_are_more_servers() -> Non
 
 
 def test_of_four_servers_one_may_grant_everything_to_everybody() -> None:
-    """f=1, two clients that enter once each; tickets on trust, votes without LISTEN, the honest servers merged."""
+    """f=1, two clients that enter once each; votes without LISTEN, the honest servers merged. Tickets are taken on
+    trust: mutual exclusion does not rest on their certificates, and without them far fewer messages are under way."""
     honest = model(untimed(f=1, servers=4, kind=OnTrust), mutants.Patient, mutants.Pushes)
     nodes = [*honest.nodes[:-1], mutants.Grants.in_place_of(honest.nodes[-1])]
     result = check(Model(nodes=nodes, byzantine=frozenset({5}), symmetric=[frozenset({2, 3, 4})]))

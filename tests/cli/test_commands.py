@@ -263,6 +263,8 @@ class TestWrongCalls:
             (("sim", "coordinator", "--ask", "1@2"), "is not a request"),
             (("sim", "coordinator", "--ask", "0@2+1"), "only (1, 2, 3, 4) can"),
             (("sim", "coordinator", "--byzantine", "0:grants"), "lists no strategy"),
+            (("sim", "bakery", "--byzantine", "0:server/mute"), "p0 cannot lie as 'server/mute': it is a Client"),
+            (("sim", "bakery", "--byzantine", "4:server/mutt"), "did you mean 'server/mute'"),
             (("sim", "coordinator", "--trace", "/nowhere/at/all"), "cannot write"),
             (("check", "ricart-agrawala", "--rounds", "forever"), "rounds"),
             (("check", "ricart-agrawala", "--rounds", "0"), "at least 1"),

@@ -55,7 +55,19 @@ SHORTEST = {
     "robust-k/eventually-perfect": 4,
     "bakery/F1": 14,
     "bakery/F2": 51,
+    "bakery/F4": 8,
+    "bakery/F5": 5,
     "bakery/F6": 12,
+    "bakery/F7": 25,
+    "bakery/F8": 13,
+    "bakery/F9": 12,
+    "bakery/F11": 8,
+    "bakery/F12": 12,
+    "bakery/F13": 10,
+    "bakery/F16": 24,
+    "bakery/F25": 21,
+    "bakery/F26": 11,
+    "bakery/F27": 10,
 }
 """The lease's stand in ``test_lease_exhibits``."""
 

@@ -1,13 +1,11 @@
 """The Byzantine bakery with one rule broken each, and the liar that the checker branches on."""
 
-from trinco.core.ids import bit
-from trinco.protocols.bakery import certificates
+from trinco.lab.exhibits.bakery_automaton import RemovesAlone
 from trinco.protocols.bakery.automaton import State
 from trinco.protocols.bakery.certificates import Highest, Ticket, Vote
 from trinco.protocols.bakery.client import Access, Client
-from trinco.protocols.bakery.messages import ExitReply, Get, GetReply, Removed, Set, SetReply
+from trinco.protocols.bakery.messages import ExitReply, Get, GetReply, Set, SetReply
 from trinco.protocols.bakery.server import Server
-from trinco.protocols.bakery.turns import turn_of
 
 
 class Grants(Server):
@@ -61,50 +59,6 @@ class IgnoresChoosing(Server):
         return not turn.dead and not any(earlier)
 
 
-class RestartsTickets(Server):
-    """F9: the highest ticket of those who are there; 0 when nobody is."""
-
-    __slots__ = ()
-
-    def on_exit(self, ctx, client, message):
-        Server.on_exit(self, ctx, client, message)
-        self.tickets.highest = self.tickets.certified = max((turn.number for turn in self.turns), default=0)
-        self.tickets.certificate = ()
-
-
-class RemovesAlone(Server):
-    """F4, as printed: who suspects a client removes it, and tells it so."""
-
-    __slots__ = ()
-
-    def suspect(self, ctx, signed):
-        client, sid = signed.body.client, signed.body.sid
-        ctx.send(client, Removed(sid, ()))
-        self._remove(ctx, client, sid)
-
-
-class BansLateSets(Server):
-    """F5, as printed: at rest, anything but a GET is Byzantine."""
-
-    __slots__ = ()
-
-    def _too_late(self, ctx, client, message, move):
-        self.banned |= bit(client)
-
-
-class StrictExit(Server):
-    """F8, as printed: a client leaves only from C."""
-
-    __slots__ = ()
-
-    def on_exit(self, ctx, client, message):
-        if turn_of(self.turns, client).state is State.C:
-            Server.on_exit(self, ctx, client, message)
-        else:
-            self.banned |= bit(client)
-            self._drop(ctx, client, message.sid)
-
-
 class DeafToExits(Server):
     """Answers an EXIT and does nothing about it."""
 
@@ -139,15 +93,6 @@ class CountsOneVote(Client):
 
     def _end_of_lease(self):
         return dict(self.sent)[0] if self.votes else None
-
-
-class Trusting(certificates.Judge):
-    """F11: takes a server's word for its highest ticket."""
-
-    __slots__ = ()
-
-    def certifies(self, ctx, certificate, number):
-        return True
 
 
 class Pushes(Server):

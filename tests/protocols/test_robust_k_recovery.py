@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from tests.mutants import robust_k as mutants
-from tests.protocols.test_robust_k import failures, schedule
+from tests.protocols.test_robust_k_schedules import failures, schedule
 from trinco.check.model import Clocks, Model, Timers
 from trinco.check.run import check
 from trinco.check.search import Verdict

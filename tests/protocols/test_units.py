@@ -1,8 +1,11 @@
 """Which unit is whose, under crashes."""
 
 import random
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.mutants import robust_k as mutants
@@ -12,10 +15,12 @@ from trinco.check.search import Verdict
 from trinco.core.claims import Network
 from trinco.core.errors import UsageError
 from trinco.core.event import Event, Kind
-from trinco.core.monitor import TokenRises
-from trinco.core.trace import read
+from trinco.core.message import describe
+from trinco.core.monitor import TokenRises, watch
+from trinco.core.trace import FORMAT, Header, lines, read
 from trinco.core.verify import verify
-from trinco.protocols.permission.units import CLAIMS, NobodyShares, UnitHolder, UnitsSystem
+from trinco.leases.nodes.semaphore import SlotToken
+from trinco.protocols.permission.units import CLAIMS, NONE, NobodyShares, Reply, UnitHolder, UnitsSystem
 from trinco.sim.faults import Crash
 from trinco.sim.laws import Constant, Exponential, Law, Lognormal, Uniform
 from trinco.sim.links import Links
@@ -23,6 +28,7 @@ from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import Result, run
 from trinco.sim.swarm import Swarm
 from trinco.sim.workload import Closed, Scripted, saturated
+from trinco.view.timeline import draw
 
 FIFO, UNORDERED = Network.FIFO, Network.UNORDERED
 
@@ -90,6 +96,64 @@ def test_tokens_rise_and_a_trace_that_was_written_and_read_says_so_too(tmp_path:
     assert result.recording is not None
     result.recording.write(tmp_path / "trace.ndjson")
     assert verify(*read(tmp_path / "trace.ndjson"), claims=CLAIMS).violation is None
+
+
+@pytest.mark.parametrize(("changed", "told_of"), [(b"[0,1,0]", "[0, 1, 0] after [1, 0, 0]"), (b'"two"', "two after")])
+def test_a_token_that_somebody_has_changed_in_a_trace_is_complained_of(
+    changed: bytes, told_of: str, tmp_path: Path
+) -> None:
+    recording = told(UnitsSystem(k=2), 3, (0, 0.0, 1.0), (1, 10.0, 1.0)).recording
+    assert recording is not None
+    (tmp_path / "changed").write_bytes(b"".join(recording.lines()).replace(b"[2,1,0]", changed))
+    found = verify(*read(tmp_path / "changed"), claims=CLAIMS).violation
+    assert found is not None
+    assert told_of in found
+
+
+class Stamp(msgspec.Struct, frozen=True, order=True):
+    year: int
+    day: int
+
+
+@dataclass(frozen=True, order=True)
+class Epoch:
+    year: int
+    day: int
+
+
+def complaint(path: Path, *tokens: object) -> str | None:
+    """Of tokens given out one after the other, written to a file and read again."""
+    events = [
+        Event(float(count), 0, Kind.GRANT, token=token, clock=(count,)) for count, token in enumerate(tokens, start=1)
+    ]
+    path.write_bytes(b"".join(lines(Header(FORMAT, "?", 1), events)))
+    told_of = [watch([TokenRises()], each) for each in (events, read(path)[1])]
+    assert (told_of[0] is None) == (told_of[1] is None), "a file says what memory says"
+    return told_of[1][1] if told_of[1] else None
+
+
+@pytest.mark.parametrize("kind", [Stamp, Epoch])
+def test_tokens_with_fields_rise_field_by_field_also_when_they_were_read_from_a_file(
+    kind: type[Stamp | Epoch], tmp_path: Path
+) -> None:
+    assert complaint(tmp_path / "trace", kind(1, 9), kind(2, 1), kind(2, 2)) is None
+    assert complaint(tmp_path / "trace", kind(2, 1), kind(1, 9)) is not None
+
+
+def test_tokens_of_units_rise_unit_by_unit_also_when_they_were_read_from_a_file(tmp_path: Path) -> None:
+    assert complaint(tmp_path / "trace", SlotToken(0, 5), SlotToken(1, 1), SlotToken(0, 6)) is None
+    fallen = complaint(tmp_path / "trace", SlotToken(0, 5), SlotToken(1, 1), SlotToken(0, 5))
+    assert fallen == "p0 entered with token 5 after 5 had been given out"
+    assert complaint(tmp_path / "trace", SlotToken(0, None)) == "p0 entered without a fencing token"
+
+
+def test_a_reply_says_which_unit_is_taken_and_the_trace_of_an_entry_which_one_was_given() -> None:
+    assert [describe(each) for each in (Reply(4, NONE), Reply(4, 2))] == ["reply(4)", "reply(4, I have unit 2)"]
+    result = told(UnitsSystem(k=2, tree=False), 3, (0, 0.0, 50.0), (1, 5.0, 1.0))
+    assert result.recording is not None
+    drawn = "\n".join(draw(result.recording.events(), 3, steps=False))
+    assert "reply(2, I have unit 0)" in drawn
+    assert re.search(r"unit=1 .*ENTERS with token \(2, 1, 1\)", drawn)
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
 from trinco.cli.sizes import check_k
 from trinco.core.errors import BeyondClaims, UsageError
+from trinco.core.node import Node
 from trinco.protocols.catalogue import Entry, find, suggest
 from trinco.sim.faults import Chaos, Crash, Fault
 from trinco.sim.laws import Constant, Exponential, parse
@@ -78,7 +80,9 @@ def _add_workload(group: Any) -> None:
 
 
 def _add_network(group: Any) -> None:
-    group.add_argument("--delay", type=usage(parse), default=Constant(1.0), metavar="LAW", help="of a message (1)")
+    group.add_argument(
+        "--delay", type=usage(parse), metavar="LAW", help="of a message (1; in the bakery, which counts seconds, 0.01)"
+    )
     group.add_argument("--unordered", action="store_true", help="channels need not be FIFO")
     chance = {"type": float, "default": 0.0, "metavar": "P"}
     group.add_argument("--loss", help="chance that a message is lost", **chance)
@@ -132,8 +136,8 @@ def run(options: argparse.Namespace) -> int:
 def _peers_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
     n = options.n or 5
     check_k(entry, n, options.k)
-    entry.nodes(n)
-    return _scenario(entry, n, dict(_liar(entry, text) for text in options.byzantine), options)
+    nodes = entry.nodes(n)
+    return _scenario(entry, n, dict(_liar(entry, nodes, text) for text in options.byzantine), options)
 
 
 def _lease_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
@@ -150,6 +154,7 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
     if options.trace and options.no_trace:
         raise UsageError("--trace and --no-trace contradict each other")
     ordered = not (options.unordered or options.reordering)
+    delay = options.delay or Constant(entry.delay)
     try:
         return Scenario(
             protocol=entry.name,
@@ -158,7 +163,7 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
             n=n,
             seed=options.seed,
             workload=_elections(options) if entry.claims.elects else _workload(options),
-            links=Links(options.delay, ordered, options.loss, options.duplication, options.reordering),
+            links=Links(delay, ordered, options.loss, options.duplication, options.reordering),
             faults=_faults(entry, n, options),
             chaos=chaos if options.crashes or options.pauses or options.partitions else None,
             byzantine=byzantine,
@@ -196,7 +201,7 @@ def _workload(options: argparse.Namespace) -> Workload:
             return Closed(options.entries, options.think, options.hold)
 
 
-def _liar(entry: Entry, text: str) -> tuple[int, Any]:
+def _liar(entry: Entry, nodes: Sequence[Node], text: str) -> tuple[int, Any]:
     node, _, name = text.partition(":")
     if not node.isdigit() or not name:
         raise UsageError(f"'{text}' does not say who lies and how: give NODE:STRATEGY")
@@ -205,7 +210,10 @@ def _liar(entry: Entry, text: str) -> tuple[int, Any]:
         raise UsageError(
             f"{entry.name} lists no strategy '{name}'{suggest(name, entry.strategies)} (it lists: {known})"
         )
-    return int(node), entry.strategies[name]
+    me, strategy = int(node), entry.strategies[name]
+    if me < len(nodes) and not issubclass(strategy, type(nodes[me])):
+        raise UsageError(f"p{me} cannot lie as '{name}': it is a {type(nodes[me]).__name__}")
+    return me, strategy
 
 
 def _one(scenario: Scenario, options: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
+from trinco.core.authentication import Authenticator, Symbolic
 from trinco.core.errors import ContractBroken
 from trinco.core.instant import Instant
 from trinco.core.message import Message
@@ -84,12 +85,22 @@ class Context:
         """This node now takes ``leader`` for the leader."""
         raise self._missing("elected")
 
-    def sign(self, body: Any) -> Signed:
-        return Signed(self.me, body)
+    @property
+    def authenticator(self) -> Authenticator:
+        """What stands behind ``sign``, ``vouch`` and ``verify``: symbols, unless the runtime has keys."""
+        return Symbolic(self.me)
 
-    def verify(self, signed: Signed) -> bool:
-        """Symbolic signatures cannot be forged (see ``core.signed``), so whatever carries one is genuine."""
-        return isinstance(signed, Signed)
+    def sign(self, body: Any) -> Signed:
+        """A statement that everybody can verify and pass on."""
+        return self.authenticator.sign(body)
+
+    def vouch(self, body: Any, readers: Iterable[int]) -> Signed:
+        """A statement that only these readers can verify, and show to nobody else as a proof."""
+        return self.authenticator.vouch(body, readers)
+
+    def verify(self, signed: Any) -> bool:
+        """Whether this is a genuine statement, as far as this node can tell. Takes anything, and never raises."""
+        return self.authenticator.verify(signed)
 
     def _missing(self, effect: str) -> ContractBroken:
         return ContractBroken(f"this runtime has no effect '{effect}'")

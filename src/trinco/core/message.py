@@ -1,6 +1,6 @@
 """What travels between nodes: frozen structs, told apart by a tag, and the codec that puts them on a wire."""
 
-from typing import Any, Generic, TypeVar, Union, dataclass_transform
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, Union, dataclass_transform, get_origin
 
 import msgspec
 
@@ -15,6 +15,10 @@ class Message(msgspec.Struct, frozen=True, tag=str.lower, forbid_unknown_fields=
     ``NamedTuple``: two of those with different classes and the same fields would be equal, and the checker interns
     by equality.
     """
+
+
+Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A number that a message may hold where less than nothing, or more than goes over a wire, makes no sense."""
 
 
 def tag_of(message: Message) -> str:
@@ -48,21 +52,49 @@ def describe(message: Any) -> str:
 
 M = TypeVar("M", bound=Message)
 
+_UNSOUND = (msgspec.MsgspecError, AttributeError, OverflowError, RecursionError, TypeError, ValueError)
+
 
 class Codec(Generic[M]):
     """Bytes for the messages of one protocol, and back. Anything else is refused, never guessed at."""
 
-    def __init__(self, *kinds: type[M]) -> None:
+    def __init__(self, *kinds: type[M], most_bytes: int | None = None) -> None:
+        """``most_bytes``: what is longer is refused unread."""
+        self.most_bytes = most_bytes
+        self._kinds = tuple(get_origin(kind) or kind for kind in kinds)
+        union: Any = Union[kinds]  # noqa: UP007 (built at run time)
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
-        self._decode = msgspec.msgpack.Decoder(Union[kinds]).decode  # noqa: UP007 (built at run time)
-        self._names = ", ".join(kind.__name__ for kind in kinds)
+        self._decode = msgspec.msgpack.Decoder(union).decode
+        self._write = msgspec.json.Encoder().encode
+        self._read = msgspec.json.Decoder(union).decode
+        self._names = ", ".join(kind.__name__ for kind in self._kinds)
 
     def encode(self, message: M) -> bytes:
         return self._encode(message)
 
     def decode(self, data: bytes) -> M:
+        if self.most_bytes is not None and len(data) > self.most_bytes:
+            raise DamagedData(f"{len(data)} bytes are more than any of {self._names} has: {self.most_bytes} at most")
         try:
             message: M = self._decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise DamagedData(f"these {len(data)} bytes are none of {self._names}: {error}") from error
         return message
+
+    def admit(self, message: Any) -> M | None:
+        """The door of a handler: the message, if it is one of ours and its fields hold what their annotations say, all
+        the way down; None otherwise. On a wire nothing else can come. Where nodes hand each other objects a liar can
+        put anything anywhere, so what is let in is a copy, read from what was written."""
+        if not isinstance(message, self._kinds):
+            return None
+        try:
+            return self._copied(message)
+        except _UNSOUND:
+            return None
+
+    def _copied(self, message: M) -> M:
+        try:
+            copy: M = self._decode(self._encode(message))
+        except OverflowError:  # a set of more than 64 ids, perhaps: JSON has larger numbers
+            copy = self._read(self._write(message))
+        return copy

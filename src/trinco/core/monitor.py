@@ -5,7 +5,7 @@ the simulator and ``trinco verify`` simply feed it events, and the checker can k
 ``observe`` returns a sentence when something is wrong, else None; ``finish`` does the same at the end of a whole run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -104,16 +104,31 @@ class TokenRises(Monitor):
     """(unit, the largest token so far)"""
 
     def observe(self, event: Event) -> str | None:
-        token, unit = event.token, getattr(event.token, "slot", None)
-        token = token if unit is None else token.token
+        unit, token = _unit_and_token(event.token)
         if token is None:
             return f"p{event.node} entered without a fencing token"
         known = dict(self.highest)
-        if unit in known and not token > known[unit]:
+        if unit in known and not _is_above(token, known[unit]):
             return f"p{event.node} entered with token {token} after {known[unit]} had been given out"
         known[unit] = token
         self.highest = tuple(sorted(known.items(), key=lambda each: str(each[0])))
         return None
+
+
+def _unit_and_token(token: Any) -> tuple[Any, Any]:
+    """In a trace that was read back, what had fields is a mapping of them, in their order."""
+    if isinstance(token, Mapping):
+        return (token["slot"], token.get("token")) if "slot" in token else (None, tuple(token.values()))
+    unit = getattr(token, "slot", None)
+    return (None, token) if unit is None else (unit, token.token)
+
+
+def _is_above(token: Any, other: Any) -> bool:
+    """Tokens that cannot be compared, as in a file that somebody has changed, do not rise."""
+    try:
+        return bool(token > other)
+    except TypeError:
+        return False
 
 
 @dataclass(slots=True)

@@ -3,13 +3,14 @@
 ``ctx.sign(body)`` makes a :class:`Signed` with the caller's own id; nothing else may. After each handler run the
 runtime compares: every signature *of somebody else* in the node's new state or in the messages it sent must have been
 in its old state or in the message it handled. So a liar can replay, withhold and pass on, but never invent, and what
-it has learnt is an ordinary field of its class.
+it has learnt is an ordinary field of its class. What was vouched for to some readers (``core.authentication``) is
+bound by the same rule: nobody can add a reader.
 """
 
 import dataclasses
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
@@ -17,12 +18,26 @@ from trinco.core.errors import ContractBroken
 from trinco.core.ids import Ids
 from trinco.core.snapshot import parts_of_value
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class Signed(msgspec.Struct, frozen=True):
-    """A body and who vouches for it. Made by ``ctx.sign``, read through ``ctx.verify``."""
+    Content = TypeVar("Content", default=Any)
+else:
+    from typing import TypeVar
+
+    Content = TypeVar("Content")
+
+
+class Signed(msgspec.Struct, Generic[Content], frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """A body and who vouches for it. Made by ``ctx.sign`` or ``ctx.vouch``, read through ``ctx.verify``. A message that
+    says what must be signed, ``Signed[Ticket]``, is decoded with nothing else in that place."""
 
     signer: int
-    body: Any
+    body: Content
+    readers: tuple[int, ...] = ()
+    """To whom it was vouched for, smallest first: nobody else can verify it. Nobody: it is a signature, and all can."""
+    proofs: tuple[bytes, ...] = ()
+    """Of real keys: the signature; or a MAC for each reader."""
 
 
 _ATOMS = frozenset({int, float, bool, str, bytes, type(None), type})
@@ -39,7 +54,8 @@ def _cannot_sign(kind: type) -> bool:
 
 
 def _is_atom(annotation: Any) -> bool:
-    return annotation in _ATOMS or annotation is Ids
+    """What is ``Annotated`` is what it would be without that."""
+    return annotation in _ATOMS or getattr(annotation, "__origin__", None) in _ATOMS
 
 
 def signatures_in(value: Any) -> frozenset[Signed]:

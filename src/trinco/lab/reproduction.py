@@ -89,6 +89,7 @@ class Experiment(Protocol):
 
 
 EXPERIMENTS: dict[str, str] = {
+    "bakery": "trinco.lab.bakery_experiment",
     "forks": "trinco.lab.forks_experiment",
     "robust-k": "trinco.lab.robust_k_experiment",
 }

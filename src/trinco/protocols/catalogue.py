@@ -13,6 +13,7 @@ from trinco.leases.nodes import behaviours
 from trinco.leases.nodes import system as quorum_lease
 from trinco.protocols import coordinator, coordinator_failover
 from trinco.protocols.bakery import algorithm2 as bakery_algorithm2
+from trinco.protocols.bakery import strategies as bakery_strategies
 from trinco.protocols.bakery import system as bakery
 from trinco.protocols.election import bully, ring
 from trinco.protocols.permission import (
@@ -47,6 +48,8 @@ class Entry:
     """Groups of nodes whose ids are never compared."""
     strategies: Mapping[str, type[Node]] = field(default_factory=dict)
     """Byzantine behaviours by name: subclasses of the honest class."""
+    delay: float = 1.0
+    """Of a message, where nobody says how long one takes: short, if the protocol's own times are in seconds."""
 
     @property
     def summary(self) -> str:
@@ -79,7 +82,15 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("bakery", bakery, bakery.Bakery(), bakery.CLAIMS, smallest=5),
+    Entry(
+        "bakery",
+        bakery,
+        bakery.Bakery(),
+        bakery.CLAIMS,
+        smallest=5,
+        strategies=bakery_strategies.STRATEGIES,
+        delay=0.01,
+    ),
     Entry("bakery-algorithm2", bakery_algorithm2, bakery_algorithm2.Algorithm2System(), bakery_algorithm2.CLAIMS),
     Entry("bully", bully, bully.BullyElection(), bully.CLAIMS),
     Entry("campos-carvalho", campos_carvalho, campos_carvalho.Forks(), campos_carvalho.CLAIMS, repeats=True),

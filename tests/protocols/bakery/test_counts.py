@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import pytest
 
-from tests.mutants.bakery import BansLateSets, Branching, Grants, Silent, StrictExit
+from tests.mutants.bakery import Branching, Grants, Silent
+from trinco.lab.exhibits.bakery_automaton import ExitsOnlyFromC, OnlyGetsAtRest
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.system import CLAIMS, Bakery
 from trinco.sim.faults import Crash, Drift, Restart
@@ -155,11 +156,11 @@ class AsPrinted(Bakery):
 
 
 class WithoutLateSets(AsPrinted):
-    kind: ClassVar = BansLateSets
+    kind: ClassVar = OnlyGetsAtRest
 
 
 class WithoutEarlyExits(AsPrinted):
-    kind: ClassVar = StrictExit
+    kind: ClassVar = ExitsOnlyFromC
 
 
 @pytest.mark.parametrize("printed", [WithoutLateSets, WithoutEarlyExits])

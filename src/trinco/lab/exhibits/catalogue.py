@@ -2,8 +2,10 @@
 
 from trinco.core.errors import UsageError
 from trinco.lab.exhibits import (
+    bakery_automaton,
     bakery_objects,
     bakery_removal,
+    bakery_tickets,
     bakery_waiting,
     carvalho_roucairol,
     chandy_misra,
@@ -35,8 +37,10 @@ def by_number(exhibit: Exhibit) -> tuple[int, str]:
 
 BAKERY = sorted(
     (
+        *bakery_automaton.EXHIBITS,
         *bakery_objects.EXHIBITS,
         *bakery_removal.EXHIBITS,
+        *bakery_tickets.EXHIBITS,
         *bakery_waiting.EXHIBITS,
     ),
     key=by_number,

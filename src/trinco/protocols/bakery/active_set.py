@@ -20,7 +20,7 @@ from enum import Enum
 
 from trinco.core.context import Context
 from trinco.core.ids import NOBODY, Ids, bit
-from trinco.core.message import Message
+from trinco.core.message import Codec, Message
 
 LIMIT = 16
 """T: sets that a server sends for one read, where nobody says how many."""
@@ -57,6 +57,10 @@ class ReadComplete(Message, tag="read-complete"):
     access: int
 
 
+REQUESTS: Codec[Message] = Codec(Add, Remove, ReadSet, ReadComplete)
+ANSWERS: Codec[Message] = Codec(AckAdd, AckRemove, Data)
+
+
 @dataclass(slots=True)
 class CollectReplica:
     """The part of a server, for readers who ask once."""
@@ -65,15 +69,15 @@ class CollectReplica:
     """(client, the number of its last word, whether that was ADD), by client."""
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
-        match message:
-            case Add():
-                self._note(source, message.access, joined=True)
-                ctx.send(source, AckAdd(message.access))
-            case Remove():
-                self._note(source, message.access, joined=False)
-                ctx.send(source, AckRemove(message.access))
-            case ReadSet():
-                ctx.send(source, Data(message.access, self.members))
+        match REQUESTS.admit(message):
+            case Add(access=access):
+                self._note(source, access, joined=True)
+                ctx.send(source, AckAdd(access))
+            case Remove(access=access):
+                self._note(source, access, joined=False)
+                ctx.send(source, AckRemove(access))
+            case ReadSet(access=access):
+                ctx.send(source, Data(access, self.members))
 
     @property
     def members(self) -> Ids:
@@ -96,18 +100,18 @@ class ListenedReplica:
     """(client, its read's number, how many more), by client."""
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
-        match message:
-            case Add():
+        match REQUESTS.admit(message):
+            case Add(access=access):
                 self.members |= bit(source)
-                ctx.send(source, AckAdd(message.access))
+                ctx.send(source, AckAdd(access))
                 self._notify(ctx)
-            case Remove():
+            case Remove(access=access):
                 self.members &= ~bit(source)
-                ctx.send(source, AckRemove(message.access))
+                ctx.send(source, AckRemove(access))
                 self._notify(ctx)
-            case ReadSet():
+            case ReadSet(access=access):
                 others = [each for each in self.listeners if each[0] != source]
-                self.listeners = tuple(sorted((*others, (source, message.access, self.limit))))
+                self.listeners = tuple(sorted((*others, (source, access, self.limit))))
                 self._send_data(ctx, source)
             case ReadComplete():
                 self.listeners = tuple(each for each in self.listeners if each[0] != source)
@@ -153,14 +157,14 @@ class Collect:
 
     def on_message(self, ctx: Context, source: int, message: Message) -> Ids | None:
         """When an operation is over: the set that was read, nobody after a join or a leave. None before."""
-        match message:
-            case AckAdd() | AckRemove() if self._is_awaited(Awaited.ACKS, source, message.access):
+        match ANSWERS.admit(message):
+            case AckAdd(access=access) | AckRemove(access=access) if self._is_awaited(Awaited.ACKS, source, access):
                 self.answered |= bit(source)
                 return self._over(NOBODY) if self._has_quorum else None
-            case Data() if self._is_awaited(Awaited.SETS, source, message.access) and message.members >= 0:
+            case Data() as data if self._is_awaited(Awaited.SETS, source, data.access) and data.members >= 0:
                 self.answered |= bit(source)
-                self.seen |= {(source, message.members)}
-                members = self.found(message)
+                self.seen |= {(source, data.members)}
+                members = self.found(data)
                 return self._over(members) if members is not None else None
         return None
 

@@ -28,6 +28,7 @@ class Move(Enum):
     GO = "the server sends GO"
     REMOVAL = "a removal certificate"
     STALE = "SET, justified long ago"
+    DOUBT = "SET, justified by what servers vouch for, but not here"
     REPEAT = "the same once more"
     LATE = "of a removed turn"
     OVER = "LISTEN of a finished turn, EXIT of none"
@@ -50,6 +51,7 @@ TABLE: Mapping[tuple[State, Move], State] = {
     (E2, Move.REMOVAL): R,
     (C, Move.REMOVAL): R,
     (E1, Move.STALE): E1,
+    (E1, Move.DOUBT): E1,
     (E1, Move.REPEAT): E1,
     (E2, Move.REPEAT): E2,
     (C, Move.REPEAT): C,

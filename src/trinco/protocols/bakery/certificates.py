@@ -12,14 +12,17 @@ Every body names the lock and the configuration of servers, so that nothing can 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from trinco.core.context import Context
 from trinco.core.ids import NOBODY, Ids, bit
+from trinco.core.message import Natural
 from trinco.core.signed import Signed
-from trinco.protocols.bakery.messages import Certificate, GetReply
+
+if TYPE_CHECKING:
+    from trinco.protocols.bakery.messages import Certificate, GetReply
 
 
 class Body(msgspec.Struct, frozen=True, tag=True):
@@ -29,16 +32,16 @@ class Body(msgspec.Struct, frozen=True, tag=True):
 class Begun(Body, frozen=True, tag="TURN"):
     """A client: this turn is mine."""
 
-    client: int
-    sid: int
+    client: Natural
+    sid: Natural
 
 
 class Highest(Body, frozen=True, tag="GR"):
     """A server: when this client asked, no ticket that I had accepted was higher."""
 
-    client: int
-    sid: int
-    number: int
+    client: Natural
+    sid: Natural
+    number: Natural
     issued: int = 0
     """When, in microseconds by the server's clock; 0 where nothing is ever forgotten."""
 
@@ -46,23 +49,23 @@ class Highest(Body, frozen=True, tag="GR"):
 class Ticket(Body, frozen=True, tag="T"):
     """A server: I have seen a justification of this ticket."""
 
-    number: int
+    number: Natural
 
 
 class Vote(Body, frozen=True, tag="GO"):
     """A server: nobody is in the way of this client here."""
 
-    client: int
-    sid: int
-    number: int
-    heartbeat: int
+    client: Natural
+    sid: Natural
+    number: Natural
+    heartbeat: Natural
 
 
 class Suspicion(Body, frozen=True, tag="SUS"):
     """A server: this client fell silent, and I shall never vote for this turn again."""
 
-    client: int
-    sid: int
+    client: Natural
+    sid: Natural
 
 
 Token = tuple[int, int]
@@ -78,51 +81,81 @@ class Judge:
     servers: tuple[int, ...]
     f: int
     quorum: int
+    slack: int = 0
+    """How far tickets may run ahead of their certificates, where servers vouch instead of signing. See ``vouching``."""
 
     def is_genuine(self, ctx: Context, signed: Any, signer: int, body: Body) -> bool:
-        return ctx.verify(signed) and signed.signer == signer and signed.body == body
+        """Signed, so that it can be shown to others."""
+        said = isinstance(signed, Signed) and signed.signer == signer and signed.body == body
+        return said and not signed.readers and ctx.verify(signed)
+
+    def is_told(self, ctx: Context, signed: Any, signer: int, body: Body) -> bool:
+        """Signed, or at least vouched for to this node."""
+        said = isinstance(signed, Signed) and signed.signer == signer and signed.body == body
+        return said and self._may_be_read(ctx, signed)
+
+    def _may_be_read(self, ctx: Context, signed: Signed) -> bool:
+        return (self.slack > 0 or not signed.readers) and ctx.verify(signed)
 
     def _signers(self, ctx: Context, signatures: Iterable[Any], body: Body) -> int:
         """How many servers have signed exactly this."""
         found: Ids = NOBODY
         for signed in signatures:
-            if ctx.verify(signed) and signed.signer in self.servers and signed.body == body:
+            if getattr(signed, "signer", None) in self.servers and self.is_genuine(ctx, signed, signed.signer, body):
                 found |= bit(signed.signer)
         return found.bit_count()
 
-    def certifies(self, ctx: Context, certificate: Certificate, number: int) -> bool:
+    def certifies(self, ctx: Context, certificate: "Certificate", number: int) -> bool:
         return number == 0 or self._signers(ctx, certificate, Ticket(self.lock, number)) > self.f
 
-    def highest_in(self, ctx: Context, reply: Any, client: int, sid: int) -> int | None:
-        """The certified ticket in a server's answer to this turn's GET; None if it proves nothing."""
-        signed: Any = getattr(reply, "highest", None)
-        if not ctx.verify(signed) or signed.signer not in self.servers:
-            return None
-        body = signed.body
-        if not isinstance(body, Highest) or type(body.number) is not int or body.number < 0:
-            return None
-        if type(body.issued) is not int:
-            return None
-        meant = body == Highest(self.lock, client, sid, body.number, body.issued)
-        return body.number if meant and self.certifies(ctx, reply.certificate, body.number) else None
+    def allows(self, ctx: Context, certificate: "Certificate", number: int) -> bool:
+        """Whether a server that shows this certificate may say that its highest ticket is so high."""
+        if not self.slack:
+            return self.certifies(ctx, certificate, number)
+        certified = ticket_of(certificate)
+        return number <= certified + self.slack and self.certifies(ctx, certificate, certified)
 
-    def ticket_by(self, ctx: Context, justification: tuple[GetReply, ...], client: int, sid: int) -> int | None:
+    def highest_in(self, ctx: Context, reply: "GetReply", client: int, sid: int) -> int | None:
+        """The ticket in a server's answer to this turn's GET; None if it proves nothing."""
+        number = self._claimed_in(reply, client, sid)
+        return number if number is not None and self._is_proved(ctx, reply) else None
+
+    def ticket_by(self, ctx: Context, justification: "tuple[GetReply, ...]", client: int, sid: int) -> int | None:
         """The one ticket that these answers justify for this turn; None if they justify nothing."""
-        numbers = [self.highest_in(ctx, reply, client, sid) for reply in justification]
+        claimed = self.claimed_by(justification, client, sid)
+        return claimed if claimed is not None and self.are_proved(ctx, justification) else None
+
+    def claimed_by(self, justification: "tuple[GetReply, ...]", client: int, sid: int) -> int | None:
+        """The same, if all of them are genuine."""
+        numbers = [self._claimed_in(reply, client, sid) for reply in justification]
         known = [number for number in numbers if number is not None]
         if len(known) != len(numbers) or len(known) != self.quorum:
             return None
         signers = {reply.highest.signer for reply in justification}
         return 1 + max(known) if len(signers) == self.quorum else None
 
-    def is_justified(self, ctx: Context, number: int, justification: tuple[GetReply, ...]) -> bool:
-        """Whether it is a ticket of any turn: whose, the answers say."""
-        first: Any = getattr(justification[0], "highest", None) if justification else None
-        if not ctx.verify(first) or not isinstance(first.body, Highest):
-            return False
-        return self.ticket_by(ctx, justification, first.body.client, first.body.sid) == number
+    def are_proved(self, ctx: Context, justification: "tuple[GetReply, ...]") -> bool:
+        return all(self._is_proved(ctx, reply) for reply in justification)
 
-    def removes(self, ctx: Context, certificate: Certificate, client: int, sid: int) -> bool:
+    def _claimed_in(self, reply: Any, client: int, sid: int) -> int | None:
+        signed: Any = getattr(reply, "highest", None)
+        body = signed.body if isinstance(signed, Signed) and signed.signer in self.servers else None
+        if not isinstance(body, Highest) or body.number < 0:
+            return None
+        return body.number if body == Highest(self.lock, client, sid, body.number, body.issued) else None
+
+    def _is_proved(self, ctx: Context, reply: "GetReply") -> bool:
+        signed = reply.highest
+        return self._may_be_read(ctx, signed) and self.allows(ctx, reply.certificate, signed.body.number)
+
+    def is_justified(self, ctx: Context, number: int, justification: "tuple[GetReply, ...]") -> bool:
+        """Whether it is a ticket of any turn: whose, the answers say."""
+        if not justification:
+            return False
+        first = justification[0].highest.body
+        return self.ticket_by(ctx, justification, first.client, first.sid) == number
+
+    def removes(self, ctx: Context, certificate: "Certificate", client: int, sid: int) -> bool:
         return self._signers(ctx, certificate, Suspicion(self.lock, client, sid)) >= self.quorum
 
     def token_of(self, ctx: Context, votes: Iterable[Signed]) -> Token | None:
@@ -140,6 +173,11 @@ class Judge:
         return number, client
 
 
-def by_signer(signatures: Iterable[Signed]) -> Certificate:
+def ticket_of(certificate: "Certificate") -> int:
+    """The ticket that a certificate is for; without one, 0."""
+    return certificate[0].body.number if certificate else 0
+
+
+def by_signer(signatures: Iterable[Signed]) -> "Certificate":
     """Each once, in the one order: the same certificate is the same value."""
     return tuple(sorted({signed.signer: signed for signed in signatures}.values(), key=lambda signed: signed.signer))

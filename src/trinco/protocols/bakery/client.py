@@ -23,6 +23,7 @@ from trinco.core.signed import Signed
 from trinco.protocols.bakery.certificates import Begun, Judge, Ticket, Vote, by_signer
 from trinco.protocols.bakery.freshness import given_together
 from trinco.protocols.bakery.messages import (
+    BadJustification,
     Certificate,
     Exit,
     ExitReply,
@@ -37,6 +38,7 @@ from trinco.protocols.bakery.messages import (
 )
 from trinco.protocols.bakery.muteness import Timing, arm
 from trinco.protocols.bakery.renaming import renamed, renamed_ids, signed_by
+from trinco.protocols.bakery.wire import admitted
 
 HEARTBEATS_REMEMBERED = 5
 """A vote is good for four; an older one is worth nothing."""
@@ -72,13 +74,15 @@ class Client(Process):
     dead: Ids = NOBODY
     """Servers that will not vote for this turn."""
     removals: Ids = NOBODY
+    wants_signatures: bool = False
+    """Where servers vouch: some server could not verify what others had vouched for. See ``vouching``."""
 
     def acquire(self, ctx: Context) -> None:
         self.sid += 1
         ctx.store(self.sid)
         self.access = Access.GET
         turn = ctx.sign(Begun(self.judge.lock, ctx.me, self.sid))
-        ctx.broadcast(Get(self.sid, turn), to=self.judge.servers)
+        ctx.broadcast(Get(self.sid, turn, self.wants_signatures), to=self.judge.servers)
 
     def release(self, ctx: Context) -> None:
         ctx.broadcast(Exit(self.sid, self._certificate()), to=self.judge.servers)
@@ -96,8 +100,11 @@ class Client(Process):
             self.release(ctx)
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
-        if source not in self.judge.servers or self.ignores(message):
-            return
+        sound = admitted(message, len(self.judge.servers))
+        if sound is not None and source in self.judge.servers and not self.ignores(sound):
+            self._take_in(ctx, source, sound)
+
+    def _take_in(self, ctx: Context, source: int, message: Message) -> None:
         if self.silence < math.inf and self.access is not Access.GET:
             self.heard |= bit(source)
         match message:
@@ -111,6 +118,8 @@ class Client(Process):
                 self.dead |= bit(source)
             case Removed():
                 self.on_removed(ctx, source, message)
+            case BadJustification():
+                self.on_bad_justification(ctx, message)
 
     def ignores(self, message: Message) -> bool:
         """What comes for an earlier turn, or for an access that is over."""
@@ -123,6 +132,8 @@ class Client(Process):
             return False
         if isinstance(message, GetReply):
             return self.access is not Access.GET
+        if isinstance(message, BadJustification):
+            return not self.judge.slack or self.wants_signatures or self.until is not None
         renews = isinstance(message, Go) and self.timing.hold < math.inf
         return self.until is not None and isinstance(message, SetReply | Go) and not renews
 
@@ -131,6 +142,8 @@ class Client(Process):
     def on_get_reply(self, ctx: Context, source: int, message: GetReply) -> None:
         known = self.judge.highest_in(ctx, message, ctx.me, self.sid)
         if message.sid != self.sid or known is None or message.highest.signer != source:
+            return
+        if self.wants_signatures and message.highest.readers:
             return
         replies = {reply.highest.signer: reply for reply in (*self.replies, message)}
         self.replies = tuple(replies[signer] for signer in sorted(replies))
@@ -156,7 +169,7 @@ class Client(Process):
 
     def on_set_reply(self, ctx: Context, source: int, message: SetReply) -> None:
         ticket = Ticket(self.judge.lock, self.number)
-        if message.sid != self.sid or not self.judge.is_genuine(ctx, message.ticket, source, ticket):
+        if message.sid != self.sid or not self.judge.is_told(ctx, message.ticket, source, ticket):
             return
         if self.access is Access.SET:
             self.tickets = by_signer((*self.tickets, message.ticket))
@@ -175,8 +188,8 @@ class Client(Process):
 
     def _certificate(self) -> Certificate:
         """The ticket's, if it is complete."""
-        enough = self.judge.f + 1
-        return self.tickets[:enough] if len(self.tickets) >= enough else ()
+        signed, enough = [each for each in self.tickets if not each.readers], self.judge.f + 1
+        return tuple(signed[:enough]) if len(signed) >= enough else ()
 
     # GO
 
@@ -191,10 +204,8 @@ class Client(Process):
             self._enter(ctx, until)
 
     def _is_vote(self, ctx: Context, source: int, vote: Signed) -> bool:
-        heartbeat = getattr(vote.body, "heartbeat", None) if ctx.verify(vote) else None
-        if type(heartbeat) is not int or not self.number:
-            return False
-        return self.judge.is_genuine(ctx, vote, source, Vote(self.judge.lock, ctx.me, self.sid, self.number, heartbeat))
+        meant = Vote(self.judge.lock, ctx.me, self.sid, self.number, vote.body.heartbeat)
+        return self.number > 0 and self.judge.is_told(ctx, vote, source, meant)
 
     def _end_of_lease(self) -> Instant | None:
         """When the first of the q freshest votes ends."""
@@ -221,6 +232,11 @@ class Client(Process):
         self.removals |= bit(source)
         proved = self.judge.removes(ctx, message.certificate, ctx.me, self.sid)
         if proved or self.removals.bit_count() > self.judge.f:
+            self.give_up(ctx)
+
+    def on_bad_justification(self, ctx: Context, message: BadJustification) -> None:
+        if message.sid == self.sid:
+            self.wants_signatures = True
             self.give_up(ctx)
 
     def give_up(self, ctx: Context) -> None:

@@ -7,8 +7,9 @@ from each. Servers talk to each other only to have a ticket certified and to get
 from collections.abc import Mapping
 from typing import Self
 
-from trinco.core.message import Message
+from trinco.core.message import Message, Natural
 from trinco.core.signed import Signed
+from trinco.protocols.bakery.certificates import Begun, Highest, Suspicion, Ticket, Vote
 from trinco.protocols.bakery.renaming import renamed
 
 Certificate = tuple[Signed, ...]
@@ -23,21 +24,23 @@ class Proof(Message):
         return message
 
 
-class Get(Message, tag="get"):
+class Get(Message, tag="get", omit_defaults=True):
     """I want to enter: what is your highest ticket?"""
 
-    sid: int
-    turn: Signed
+    sid: Natural
+    turn: Signed[Begun]
     """The turn, signed by the client: the proof that there is one, for servers that the GET has not reached."""
+    transferable: bool = False
+    """Where servers vouch: sign this time, somebody could not verify what was vouched for."""
 
     def in_words(self) -> str:
         return f"GET #{self.sid}"
 
 
 class GetReply(Proof, tag="get-reply"):
-    sid: int
-    highest: Signed
-    certificate: Certificate
+    sid: Natural
+    highest: Signed[Highest]
+    certificate: tuple[Signed[Ticket], ...]
     """That the highest ticket was justified."""
 
     def in_words(self) -> str:
@@ -47,8 +50,8 @@ class GetReply(Proof, tag="get-reply"):
 class Set(Proof, tag="set"):
     """This is my ticket, and these answers justify it."""
 
-    sid: int
-    number: int
+    sid: Natural
+    number: Natural
     justification: tuple[GetReply, ...]
 
     def in_words(self) -> str:
@@ -56,9 +59,9 @@ class Set(Proof, tag="set"):
 
 
 class SetReply(Proof, tag="set-reply"):
-    sid: int
-    ticket: Signed
-    vote: Signed | None
+    sid: Natural
+    ticket: Signed[Ticket]
+    vote: Signed[Vote] | None
     """A GO at once, when nobody is in the way here."""
 
     def in_words(self) -> str:
@@ -68,45 +71,51 @@ class SetReply(Proof, tag="set-reply"):
 class Listen(Proof, tag="listen"):
     """I wait for my turn, and am alive. Repeated with a higher ``heartbeat``, also while inside."""
 
-    sid: int
-    certificate: Certificate
-    heartbeat: int
+    sid: Natural
+    certificate: tuple[Signed[Ticket], ...]
+    heartbeat: Natural
 
     def in_words(self) -> str:
         return f"LISTEN #{self.sid}, heartbeat {self.heartbeat}"
 
 
 class Wait(Message, tag="wait"):
-    sid: int
+    sid: Natural
     dead: bool
     """I have suspected you: I shall never vote for this turn."""
 
 
 class Go(Proof, tag="go"):
-    sid: int
-    vote: Signed
+    sid: Natural
+    vote: Signed[Vote]
 
     def in_words(self) -> str:
         return f"GO #{self.sid}"
 
 
 class Exit(Proof, tag="exit"):
-    sid: int
-    certificate: Certificate
+    sid: Natural
+    certificate: tuple[Signed[Ticket], ...]
 
     def in_words(self) -> str:
         return f"EXIT #{self.sid}"
 
 
 class ExitReply(Message, tag="exit-reply"):
-    sid: int
+    sid: Natural
+
+
+class BadJustification(Message, tag="bad-justification"):
+    """Some answers to your GET are vouched for, but not so that I could tell. Ask for signatures."""
+
+    sid: Natural
 
 
 class Removed(Proof, tag="removed"):
     """You are out of this turn. Without a certificate it takes f+1 of these to believe it."""
 
-    sid: int
-    certificate: Certificate
+    sid: Natural
+    certificate: tuple[Signed[Suspicion], ...]
 
     def in_words(self) -> str:
         return f"removed from #{self.sid}{'' if self.certificate else ', without proof'}"
@@ -115,9 +124,9 @@ class Removed(Proof, tag="removed"):
 class Certify(Proof, tag="certify"):
     """From server to server: this ticket is justified, sign it too."""
 
-    number: int
+    number: Natural
     justification: tuple[GetReply, ...]
-    ticket: Signed
+    ticket: Signed[Ticket]
     """With the asker's own signature: whoever is asked may need a certificate as well."""
 
     def in_words(self) -> str:
@@ -125,7 +134,7 @@ class Certify(Proof, tag="certify"):
 
 
 class Certified(Proof, tag="certified"):
-    ticket: Signed
+    ticket: Signed[Ticket]
 
     def in_words(self) -> str:
         return f"signed {self.ticket.body.number}"
@@ -134,8 +143,8 @@ class Certified(Proof, tag="certified"):
 class Suspect(Proof, tag="suspect"):
     """From server to server: this client has fallen silent."""
 
-    suspicion: Signed
-    turn: Signed
+    suspicion: Signed[Suspicion]
+    turn: Signed[Begun]
     """The client's own signature under the turn, or a liar could have turns removed that were never begun."""
     asks: bool
     """Whether a server for which the turn is over shall sign too. The answer to this is no question."""
@@ -145,9 +154,9 @@ class Suspect(Proof, tag="suspect"):
 
 
 class Removal(Proof, tag="removal"):
-    client: int
-    sid: int
-    certificate: Certificate
+    client: Natural
+    sid: Natural
+    certificate: tuple[Signed[Suspicion], ...]
 
     def in_words(self) -> str:
         return f"p{self.client} is removed from #{self.sid}"

@@ -126,6 +126,12 @@ class Muteness:
         known = {_place(each): each for each in (suspect, *self.suspicions)}
         self.suspicions = tuple(known[place] for place in sorted(known))
 
+    def unanswered(self, ctx: Context, client: int, sid: int) -> list[Suspect]:
+        """What others have said about this client's turns up to this one, where this server has not said the same."""
+        suspected = {_place(each)[:2] for each in self.suspicions if each.suspicion.signer == ctx.me}
+        about = [each for each in self.suspicions if each.suspicion.body.client == client]
+        return [each for each in about if each.suspicion.body.sid <= sid and _place(each)[:2] not in suspected]
+
     def forget(self, ctx: Context, client: int, sid: int) -> None:
         """The client's turns up to this one are over."""
         for silence in Silence:

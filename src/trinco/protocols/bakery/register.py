@@ -15,13 +15,12 @@ newer than it has read, and a server answers when it has it, as the paper's serv
 
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
 
 import msgspec
 
 from trinco.core.context import Context
 from trinco.core.ids import NOBODY, Ids, bit, members
-from trinco.core.message import Message
+from trinco.core.message import Codec, Message
 from trinco.core.signed import Signed
 
 
@@ -40,7 +39,7 @@ class Record(msgspec.Struct, frozen=True):
 
 class Write(Message, tag="write"):
     access: int
-    record: Signed
+    record: Signed[Record]
 
 
 class Written(Message, tag="written"):
@@ -56,24 +55,23 @@ class Read(Message, tag="read"):
 
 class Value(Message, tag="value"):
     access: int
-    record: Signed | None
+    record: Signed[Record] | None
     """None: it was never written here."""
+
+
+REQUESTS: Codec[Message] = Codec(Write, Read)
+ANSWERS: Codec[Message] = Codec(Written, Value)
+
+MOST_REGISTERS = 16
+"""Of one owner. A liar could think of names without end."""
 
 
 def judged(ctx: Context, signed: Signed | None, register: Register) -> Record:
     """The record under a signature of the owner's. Anything else is as good as nothing: the register's first state."""
-    if signed is None or signed.signer != register.owner or not ctx.verify(signed) or not _is_sound(signed.body):
+    if signed is None or signed.signer != register.owner or not ctx.verify(signed):
         return Record(register)
     record: Record = signed.body
     return record if record.register == register else Record(register)
-
-
-def _is_sound(body: Any) -> bool:
-    """Owners may lie too, and sign anything."""
-    if not isinstance(body, Record) or not isinstance(body.register, Register):
-        return False
-    numbers = (body.register.owner, body.value, body.timestamp)
-    return isinstance(body.register.name, str) and all(isinstance(each, int) for each in numbers)
 
 
 @dataclass(slots=True)
@@ -86,12 +84,12 @@ class RegisterReplica:
     """The reads for which nothing is new enough, at most one a client, by client."""
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
-        match message:
-            case Write():
-                self.keep(ctx, source, message.record)
-                ctx.send(source, Written(message.access))
-            case Read():
-                self._answer_or_park(ctx, source, message)
+        match REQUESTS.admit(message):
+            case Write() as write:
+                self.keep(ctx, source, write.record)
+                ctx.send(source, Written(write.access))
+            case Read() as read:
+                self._answer_or_park(ctx, source, read)
 
     def _answer_or_park(self, ctx: Context, source: int, read: Read) -> None:
         """A client has one operation at a time: its later read takes the place of an earlier one."""
@@ -111,9 +109,10 @@ class RegisterReplica:
 
     def keep(self, ctx: Context, source: int, signed: Signed) -> None:
         """Access control: everybody writes its own registers only."""
-        if not _is_sound(signed.body) or signed.body.register.owner != source:
-            return
         register = signed.body.register
+        names = [each.body.register.name for each in self.records if each.body.register.owner == source]
+        if register.owner != source or (register.name not in names and len(names) == MOST_REGISTERS):
+            return
         known = judged(ctx, self.kept(register), register)
         if judged(ctx, signed, register).timestamp > known.timestamp:
             others = [each for each in self.records if each.body.register != register]
@@ -164,11 +163,11 @@ class RegisterClient:
 
     def on_message(self, ctx: Context, source: int, message: Message) -> Record | None:
         """What was written or read, when a quorum has answered. A read stays open until ``close``, or the next one."""
-        match message:
-            case Written() if message.access == self.access and not self.reading:
+        match ANSWERS.admit(message):
+            case Written(access=access) if access == self.access and not self.reading:
                 return self._note(source)
-            case Value() if message.access == self.access and self.reading and self.record is not None:
-                found = judged(ctx, message.record, self.record.register)
+            case Value(access, record) if access == self.access and self.reading and self.record is not None:
+                found = judged(ctx, record, self.record.register)
                 if found.timestamp > self.record.timestamp:
                     self.record = found
                 return self._note(source)

@@ -12,7 +12,7 @@ from trinco.core.signed import Signed
 def renamed(value: Any, names: Mapping[int, int]) -> Any:
     """The same with other signers; what is in the order of its signers is put in their new order."""
     if isinstance(value, Signed):
-        return Signed(names[value.signer], value.body)
+        return Signed(names[value.signer], value.body, tuple(sorted(names[each] for each in value.readers)))
     if isinstance(value, tuple):
         return tuple(sorted((renamed(each, names) for each in value), key=_order))
     if isinstance(value, msgspec.Struct):

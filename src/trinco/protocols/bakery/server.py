@@ -18,9 +18,10 @@ from trinco.core.message import Message
 from trinco.core.signed import Signed
 from trinco.protocols.bakery import automaton
 from trinco.protocols.bakery.automaton import Move, State
-from trinco.protocols.bakery.certificates import Begun, Highest, Ticket, Vote
+from trinco.protocols.bakery.certificates import Begun, Body, Highest, Ticket, Vote
 from trinco.protocols.bakery.freshness import is_fresh, time_of_issue
 from trinco.protocols.bakery.messages import (
+    BadJustification,
     Certified,
     Certify,
     Exit,
@@ -39,6 +40,7 @@ from trinco.protocols.bakery.messages import (
 from trinco.protocols.bakery.renaming import renamed, signed_by
 from trinco.protocols.bakery.suspicion import Watcher, change, with_entry
 from trinco.protocols.bakery.turns import Turn, in_the_way, turn_of, with_turn, without
+from trinco.protocols.bakery.wire import admitted
 
 Request = Get | Set | Listen | Exit
 
@@ -46,10 +48,13 @@ Request = Get | Set | Listen | Exit
 @dataclass(slots=True)
 class Server(Watcher):
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
+        self._take_in(ctx, source, admitted(message, len(self.judge.servers)))
+
+    def _take_in(self, ctx: Context, source: int, message: Message | None) -> None:
         if isinstance(message, Request):
             if source not in self.judge.servers and not self.banned & bit(source):
                 self._check(ctx, source, message)
-        elif source in self.judge.servers:
+        elif source in self.judge.servers and message is not None:
             self._from_server(ctx, source, message)
 
     # The malicious-behaviour detector: is this what the client may do now?
@@ -66,6 +71,8 @@ class Server(Watcher):
         match message:
             case _ if move in (Move.LATE, Move.OVER, Move.STALE):
                 self._too_late(ctx, client, message, move)
+            case _ if move is Move.DOUBT:
+                ctx.send(client, BadJustification(message.sid))
             case Get():
                 self.on_get(ctx, client, message)
             case Set():
@@ -89,9 +96,13 @@ class Server(Watcher):
     def _move_of_set(self, ctx: Context, turn: Turn, message: Set) -> Move:
         if turn.state is not State.E1:
             return Move.REPEAT if message.number == turn.number else Move.FAULT
-        justified = self.judge.ticket_by(ctx, message.justification, turn.client, turn.sid)
-        if message.number != justified:
+        if message.number != self.judge.claimed_by(message.justification, turn.client, turn.sid):
             return Move.FAULT
+        vouched = self.judge.slack > 0 and any(reply.highest.readers for reply in message.justification)
+        if not self.judge.are_proved(ctx, message.justification):
+            return Move.DOUBT if vouched else Move.FAULT
+        if vouched and not self.tickets.can_tell(message.number, message.justification):
+            return Move.DOUBT
         return Move.SET if is_fresh(ctx, message.justification, self.timing.expiry) else Move.STALE
 
     def _move_without_turn(self, ctx: Context, client: int, message: Request, last: int) -> Move:
@@ -118,8 +129,11 @@ class Server(Watcher):
         turn = turn_of(self.turns, client)
         if turn is None:
             self._forget_the_absent(ctx)
-            turn = Turn(client, message.sid, message.turn, dead=self._has_suspected(ctx, client, message.sid))
+            dead = self._has_suspected(ctx, client, message.sid)
+            signs = not self.judge.slack or message.transferable
+            turn = Turn(client, message.sid, message.turn, dead=dead, transferable=signs)
             self.last = with_entry(self.last, client, message.sid)
+            self._close(ctx, client, message.sid - 1)
             if turn.dead:
                 self.muteness.was_mistaken(client)
             else:
@@ -130,13 +144,19 @@ class Server(Watcher):
     def _answer_gets(self, ctx: Context) -> None:
         """A ticket that no certificate vouches for could be a liar's, so the answer waits for one."""
         tickets = self.tickets
-        tickets.certify(ctx, max((turn.owed for turn in self.turns if turn.owed is not None), default=0))
+        owed = max((turn.owed for turn in self.turns if turn.owed is not None), default=0)
+        tickets.certify(ctx, owed - self.judge.slack)
         for turn in self.turns:
-            if turn.owed is not None and turn.owed <= tickets.certified:
+            if turn.owed is not None and turn.owed <= tickets.reach:
                 self.turns = with_turn(self.turns, change(turn, owed=None))
                 issued = time_of_issue(ctx, self.timing.expiry)
-                highest = Highest(self.judge.lock, turn.client, turn.sid, tickets.certified, issued)
-                ctx.send(turn.client, GetReply(turn.sid, ctx.sign(highest), tickets.certificate))
+                highest = Highest(self.judge.lock, turn.client, turn.sid, tickets.told, issued)
+                answer = self._state(ctx, turn, highest, *self.judge.servers)
+                ctx.send(turn.client, GetReply(turn.sid, answer, tickets.certificate))
+
+    def _state(self, ctx: Context, turn: Turn, body: Body, *readers: int) -> Signed:
+        """Signed; or vouched for, to the client and whom it has to show it to."""
+        return ctx.sign(body) if turn.transferable else ctx.vouch(body, (turn.client, *readers))
 
     # SET
 
@@ -154,11 +174,12 @@ class Server(Watcher):
             self._let_in(ctx, turn)
         self._answer_set(ctx, client)
         self._serve_waiters(ctx)
+        self._join_if_hopeless(ctx, client, turn.sid)
 
     def _answer_set(self, ctx: Context, client: int) -> None:
         turn = turn_of(self.turns, client)
         assert turn is not None
-        ticket = ctx.sign(Ticket(self.judge.lock, turn.number))
+        ticket = self._state(ctx, turn, Ticket(self.judge.lock, turn.number))
         ctx.send(client, SetReply(turn.sid, ticket, self._vote(ctx, turn)))
 
     # LISTEN
@@ -208,7 +229,7 @@ class Server(Watcher):
     def _vote(self, ctx: Context, turn: Turn) -> Signed | None:
         if turn.state is not State.C or turn.dead or turn.renewable is None:
             return None
-        return ctx.sign(Vote(self.judge.lock, turn.client, turn.sid, turn.number, turn.heartbeat))
+        return self._state(ctx, turn, Vote(self.judge.lock, turn.client, turn.sid, turn.number, turn.heartbeat))
 
     def _serve_waiters(self, ctx: Context) -> None:
         """Somebody has left or set a ticket. Who does not listen yet is watched all the same, and told when it does."""
@@ -235,7 +256,7 @@ class Server(Watcher):
 
     def _drop(self, ctx: Context, client: int, sid: int) -> None:
         turn = turn_of(self.turns, client)
-        self.muteness.forget(ctx, client, turn.sid if turn else sid)
+        self._close(ctx, client, turn.sid if turn else sid)
         self.turns = without(self.turns, client)
         self._serve_waiters(ctx)
 
@@ -252,8 +273,7 @@ class Server(Watcher):
             case Suspect():
                 self._hear_suspicion(ctx, source, message)
             case Removal(client=client, sid=sid, certificate=certificate):
-                if self.judge.removes(ctx, certificate, client, sid):
-                    self._remove(ctx, client, sid)
+                self._see_removal(ctx, client, sid, certificate)
 
     def column(self, server: int) -> tuple[object, ...]:
         tickets = self.tickets

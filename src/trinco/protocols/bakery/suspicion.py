@@ -16,7 +16,7 @@ from trinco.core.signed import Signed
 from trinco.protocols.bakery.automaton import State
 from trinco.protocols.bakery.certificates import Begun, Judge, Suspicion
 from trinco.protocols.bakery.freshness import MICROSECONDS
-from trinco.protocols.bakery.messages import Removal, Removed, Suspect
+from trinco.protocols.bakery.messages import Certificate, Removal, Removed, Suspect
 from trinco.protocols.bakery.muteness import Muteness, Silence, Timing
 from trinco.protocols.bakery.tickets import Tickets
 from trinco.protocols.bakery.turns import Turns, turn_of, with_turn
@@ -51,7 +51,7 @@ class Watcher(Node):
         if turn is not None and turn.sid == sid:
             if turn.state is _WATCHED[silence]:
                 self.suspect(ctx, turn.signed)
-        elif silence is Silence.ACCUSED and not self.is_over(client, sid):
+        elif silence is Silence.ACCUSED:  # never begun here, or over
             signed = self.muteness.evidence(client, sid)
             if signed is not None:
                 self.suspect(ctx, signed)
@@ -73,10 +73,9 @@ class Watcher(Node):
         self._remove_if_certified(ctx, signed.body.client, signed.body.sid)
 
     def _hear_suspicion(self, ctx: Context, source: int, message: Suspect) -> None:
-        body = message.suspicion.body if ctx.verify(message.suspicion) else None
-        if not isinstance(body, Suspicion) or message.suspicion.signer != source or body.lock != self.judge.lock:
+        client, sid = message.suspicion.body.client, message.suspicion.body.sid
+        if not self.judge.is_genuine(ctx, message.suspicion, source, Suspicion(self.judge.lock, client, sid)):
             return
-        client, sid = body.client, body.sid
         if not self.judge.is_genuine(ctx, message.turn, client, Begun(self.judge.lock, client, sid)):
             return
         if self.is_over(client, sid):
@@ -88,6 +87,7 @@ class Watcher(Node):
         if first:
             self._watch_accused(ctx, client, sid)
         self._remove_if_certified(ctx, client, sid)
+        self._join_if_hopeless(ctx, client, sid)
 
     def _watch_accused(self, ctx: Context, client: int, sid: int) -> None:
         """Somebody who chooses or holds is watched anyway."""
@@ -97,9 +97,23 @@ class Watcher(Node):
         elif turn.state is State.E2:
             self.muteness.heard(ctx, client, sid)
 
+    def _join_if_hopeless(self, ctx: Context, client: int, sid: int) -> None:
+        """More than f servers, so one that does not lie, will never vote for a turn that waits here: no sign of life
+        can save it. A liar that shows its ticket to some servers only could give those for ever. It waits there for a
+        client with an earlier ticket, and that one elsewhere for the liar, which seems to be choosing still."""
+        turn = turn_of(self.turns, client)
+        waits = turn is not None and turn.sid == sid and turn.state is State.E2 and not turn.dead
+        if turn and waits and len(self.muteness.certificate(client, sid)) > self.judge.f:
+            self.suspect(ctx, turn.signed)
+
     def _remove_if_certified(self, ctx: Context, client: int, sid: int) -> None:
-        certificate = self.muteness.certificate(client, sid)
-        if self.judge.removes(ctx, certificate, client, sid):
+        self._see_removal(ctx, client, sid, self.muteness.certificate(client, sid))
+
+    def _see_removal(self, ctx: Context, client: int, sid: int, certificate: Certificate) -> None:
+        """Passed on before it is acted upon. A liar may have shown it to this server alone: the others would wait for a
+        suspicion that this one, which has forgotten the turn, never utters; and the client for an answer."""
+        is_known = sid <= dict(self.removed).get(client, 0)
+        if not is_known and self.judge.removes(ctx, certificate, client, sid):
             ctx.broadcast(Removal(client, sid, certificate), to=self.judge.servers)
             ctx.send(client, Removed(sid, certificate))
             self._remove(ctx, client, sid)
@@ -113,6 +127,14 @@ class Watcher(Node):
         turn = turn_of(self.turns, client)
         if turn is not None and turn.sid <= sid:
             self._drop(ctx, client, sid)
+
+    def _close(self, ctx: Context, client: int, sid: int) -> None:
+        """The client's turns up to this one are over here. Who suspects one of them has asked for this server's word,
+        and gets it: as if it asked now."""
+        for suspect in self.muteness.unanswered(ctx, client, sid):
+            if suspect.asks:
+                ctx.send(suspect.suspicion.signer, self.muteness.suspect(ctx, suspect.turn, asks=False))
+        self.muteness.forget(ctx, client, sid)
 
     # What is remembered of clients that are gone
 

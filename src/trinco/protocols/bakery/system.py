@@ -21,18 +21,20 @@ Nodes 0, 1, .. are the clients; the servers follow.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trinco.core.claims import Claims, Fairness, Network
 from trinco.core.errors import UsageError
 from trinco.core.formula import Formula
 from trinco.core.node import Node
+from trinco.protocols.bakery.broadcasting import BroadcastClient, BroadcastServer, Requests
 from trinco.protocols.bakery.certificates import Judge
 from trinco.protocols.bakery.client import Client
 from trinco.protocols.bakery.muteness import Muteness, Timing
 from trinco.protocols.bakery.quorums import quorum
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.tickets import Tickets
+from trinco.protocols.bakery.vouching import AUTHENTICATIONS
 
 CLAIMS = Claims(
     paper="Bessani, Fraga & Lung, O confeiteiro bizantino: exclusão mútua em sistemas abertos",
@@ -49,6 +51,8 @@ CLAIMS = Claims(
     roles={"client": Formula("c"), "server": Formula("s")},
 )
 """Any number of clients may lie, and f servers: a count alone cannot say so."""
+
+BROADCASTS = ("none", "bracha")
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,10 @@ class Bakery:
     """How long servers remember a client that is gone. None: 60 times the cap."""
     lock: str = "lock/0"
     """Which lock, and which configuration of servers."""
+    broadcast: str = "none"
+    """How requests get from a client to the servers: directly, or by reliable broadcast (``broadcasting``)."""
+    authentication: str = "signatures"
+    """What servers say is signed, or only vouched for by ``macs`` (``vouching``)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.drift < 1:
@@ -77,7 +85,17 @@ class Bakery:
                 raise UsageError(f"{name} must be above 0, not {getattr(self, name):g}")
         if self.expiry is not None and not self.expiry >= 4 * self.cap:
             raise UsageError(f"expiry must be at least four times the cap, {4 * self.cap:g}, not {self.expiry:g}")
+        if self.broadcast not in BROADCASTS:
+            raise UsageError(f"requests are broadcast by {' or '.join(BROADCASTS)}, not '{self.broadcast}'")
+        if self.authentication not in AUTHENTICATIONS:
+            raise UsageError(f"servers use {' or '.join(AUTHENTICATIONS)}, not '{self.authentication}'")
         quorum(self.size, self.f)
+
+    @property
+    def claims(self) -> Claims:
+        if self.broadcast == "none":
+            return CLAIMS
+        return replace(CLAIMS, messages_per_entry=Formula("6*s+6*s*(s-1)..inf"), delay=Formula("8"))
 
     @property
     def size(self) -> int:
@@ -93,7 +111,8 @@ class Bakery:
         return 60 * self.cap if self.expiry is None else self.expiry
 
     def judge(self, n: int) -> Judge:
-        return Judge(self.lock, tuple(range(n - self.size, n)), self.f, quorum(self.size, self.f))
+        servers = tuple(range(n - self.size, n))
+        return Judge(self.lock, servers, self.f, quorum(self.size, self.f), AUTHENTICATIONS[self.authentication])
 
     def letters(self, n: int) -> dict[str, float]:
         return {"c": n - self.size, "s": self.size, "f": self.f}
@@ -101,6 +120,18 @@ class Bakery:
     def __call__(self, n: int) -> Sequence[Node]:
         if n <= self.size:
             raise UsageError(f"{self.size} servers and at least one client are {self.size + 1} nodes, not {n}")
-        judge, timing = self.judge(n), self.timing
-        clients: list[Node] = [Client(judge, timing, timing.silence) for _ in range(n - self.size)]
-        return [*clients, *(Server(judge, timing, Muteness(judge, timing), Tickets(judge)) for _ in judge.servers)]
+        judge = self.judge(n)
+        return [
+            *(self._client(judge) for _ in range(n - self.size)),
+            *(self._server(judge, me) for me in judge.servers),
+        ]
+
+    def _client(self, judge: Judge) -> Client:
+        kind = Client if self.broadcast == "none" else BroadcastClient
+        return kind(judge, self.timing, self.silence)
+
+    def _server(self, judge: Judge, me: int) -> Server:
+        fields = judge, self.timing, Muteness(judge, self.timing), Tickets(judge)
+        if self.broadcast == "none":
+            return Server(*fields)
+        return BroadcastServer(*fields, requests=Requests(judge.servers.index(me), self.size, self.f))

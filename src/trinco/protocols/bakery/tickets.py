@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trinco.core.context import Context
 from trinco.core.signed import Signed
-from trinco.protocols.bakery.certificates import Judge, Ticket, by_signer
+from trinco.protocols.bakery.certificates import Judge, Ticket, by_signer, ticket_of
 from trinco.protocols.bakery.messages import Certificate, Certified, Certify, GetReply
 
 
@@ -32,18 +32,41 @@ class Tickets:
         if number > self.highest:
             self.highest = number
             self.justification = justification if number > self.certified else ()
-        self._count(ctx, ctx.sign(Ticket(self.judge.lock, number)))
+        if self.judge.slack:
+            for reply in justification:
+                self.learn(ctx, ticket_of(reply.certificate), reply.certificate)
+            self.certify(ctx, self.highest - self.judge.slack // 2)
+        else:
+            self._count(ctx, ctx.sign(Ticket(self.judge.lock, number)))
+
+    @property
+    def reach(self) -> int:
+        """The highest ticket that it may tell: others take its word so far above what it has a certificate for."""
+        return self.certified + self.judge.slack
+
+    def can_tell(self, number: int, justification: tuple[GetReply, ...]) -> bool:
+        """Whether it may tell this ticket, once it has accepted it with all that came along."""
+        shown = (ticket_of(reply.certificate) + self.judge.slack for reply in justification)
+        return number <= max(self.reach, *shown)
+
+    @property
+    def told(self) -> int:
+        return max(self.certified, min(self.highest, self.reach))
 
     def certify(self, ctx: Context, needed: int) -> None:
-        """Have a ticket certified that is at least so high, unless that is going on."""
-        if needed > max(self.certified, self.asked):
+        """Have a ticket certified that is at least so high, unless that is going on. Where tickets are accepted on
+        somebody's word, others need not sign them: then it is tried again with the next."""
+        unasked = self.highest if self.judge.slack else needed
+        if needed > self.certified and unasked > self.asked:
             self.asked = self.highest
             ticket = ctx.sign(Ticket(self.judge.lock, self.highest))
             ctx.broadcast(Certify(self.highest, self.justification, ticket), to=self.judge.servers)
+            self._count(ctx, ticket)
 
     def on_certify(self, ctx: Context, source: int, message: Certify) -> None:
         ticket = Ticket(self.judge.lock, message.number)
-        if not self.judge.is_justified(ctx, message.number, message.justification):
+        accepted = self.judge.slack and message.number <= self.highest
+        if not accepted and not self.judge.is_justified(ctx, message.number, message.justification):
             return
         mine = ctx.sign(ticket)
         if self.asked != message.number:  # else my signature is on its way already
@@ -54,15 +77,16 @@ class Tickets:
 
     def on_certified(self, ctx: Context, source: int, ticket: Signed) -> None:
         """Only what may have been asked for: a liar may sign all the numbers there are."""
-        number = getattr(ticket.body, "number", 0) if ctx.verify(ticket) else 0
-        known = type(number) is int and self.certified < number <= self.asked
-        if known and self.judge.is_genuine(ctx, ticket, source, Ticket(self.judge.lock, number)):
+        number = ticket.body.number
+        genuine = self.judge.is_genuine(ctx, ticket, source, Ticket(self.judge.lock, number))
+        if genuine and self.certified < number <= self.asked:
             self._count(ctx, ticket)
 
     def _count(self, ctx: Context, ticket: Signed) -> None:
-        number = ticket.body.number
-        if number > self.certified:
-            others = tuple(each for each in self.signatures if each.body.number != number)
+        """Where a server signs all that it has accepted, only what was asked for last is kept."""
+        number, slack = ticket.body.number, self.judge.slack
+        if number > self.certified and (not slack or number == self.asked):
+            others = tuple(each for each in self.signatures if each.body.number != number and not slack)
             alike = by_signer((ticket, *(each for each in self.signatures if each.body.number == number)))
             self.signatures = tuple(sorted((*others, *alike), key=lambda each: int(each.body.number)))
             self.learn(ctx, number, alike)

@@ -24,6 +24,14 @@ class Turn(msgspec.Struct, frozen=True):
     """Until when the vote is renewed."""
     dead: bool = False
     """Suspected: never again a vote."""
+    transferable: bool = True
+    """Whether it is answered with signatures."""
+
+    def in_words(self) -> str:
+        """For timelines."""
+        ticket = f" with {self.number}" if self.number else ""
+        behind = " behind " + ", ".join(f"p{client}" for client, _ in self.waits) if self.waits else ""
+        return f"p{self.client} #{self.sid} {self.state.value}{ticket}{behind}{', suspected' if self.dead else ''}"
 
     @property
     def rank(self) -> tuple[int, int]:

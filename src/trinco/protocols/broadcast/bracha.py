@@ -93,11 +93,11 @@ class Bracha:
     """(origin, how many of its broadcasts), by origin."""
 
     def on_message(self, ctx: Context, source: int, message: Message) -> list[tuple[int, Message]]:
-        """What is delivered, (origin, body), in order."""
+        """What is delivered, (origin, body), in order. What a body may be is for the owner to say."""
         match message:
-            case Initial():
+            case Initial(number=int()):
                 origin = source
-            case Echo() | Ready() if source < self.n:
+            case Echo(origin=int(), number=int()) | Ready(origin=int(), number=int()) if source < self.n:
                 origin = message.origin
             case _:
                 return []

@@ -38,6 +38,10 @@ class Reply(robust_k.Reply, tag="reply"):
     unit: int
     """That the replier holds."""
 
+    def in_words(self) -> str:
+        holding = "" if self.unit == NONE else f", I have unit {self.unit}"
+        return f"reply({self.timestamp}{holding})"
+
 
 @dataclass(slots=True)
 class UnitHolder(RobustK):
