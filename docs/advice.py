@@ -63,6 +63,16 @@ The messages grow with n, whoever asks.""",
 To choose a leader where processes stand in a ring and talk to their successors. The slides count 2L messages for L
 processes that run; the acknowledgements, by which a process sees that its successor has crashed, are as many again.
 It takes a message time or two for each process. Like bully it counts on a known longest delay.""",
+    "robust-k": """\
+Where k identical units are shared, all but one of the processes may crash, and messages take at most a known time, so
+that a failure detector never errs (`--set detector=hi-adsd --set delta=..`). A unit whose holder has crashed is free as
+soon as that is known. The tree spares whoever asks from writing to all; told directly (`--set tree=no`), an entry costs
+2(n-1) messages instead of 3(n-1) and takes two message times. With k=1 there is a fencing token, with more there is
+none. Where delays have no bound, take leases: `trinco run -k`.""",
+    "robust-units": """\
+Where it matters which of the k units is yours: "you have GPU 2". Requests are served in the order of asking, a unit
+whose holder has crashed goes to the next in line, and tokens rise for any k. It needs what robust-k needs, waits for
+everybody's reply, costs up to n-1 messages more, and whoever has crashed cannot come back.""",
     "suzuki-kasami": """\
 Where entries should be quick and one broadcast per entry is cheap: whoever has the privilege enters for nothing,
 everybody else pays n messages and two message times. The privilege carries the queue, so it grows with n. Nobody may

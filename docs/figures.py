@@ -19,7 +19,7 @@ def evidence(room: str) -> dict[str, Any]:
     return json.loads((ROOMS / f"{room}.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-ALGORITHMS = tuple(evidence(room) for room in ("foundation", "classics", "forks"))
+ALGORITHMS = tuple(evidence(room) for room in ("foundation", "classics", "forks", "robust-k"))
 
 
 def about(name: str) -> Iterator[tuple[Figures, Figures]]:
@@ -66,6 +66,32 @@ _TELLERS: dict[str, Callable[[Figures], str]] = {
     "rush": lambda proof: (
         f"{proof['rush']:,} nodes that all ask at once: {proof['messages_per_entry']:g} messages per entry, "
         f"{proof['seconds']:g} s, {proof['mebibytes']} MiB"
+    ),
+    "raymond_runs": lambda proof: (
+        f"{proof['raymond_runs']:,} runs, of those who ask after f crashes at most k-f inside together; "
+        f"{proof['with_k_crashes']:,} with k crashes, after which nobody who asks enters"
+    ),
+    "lossy_runs": lambda proof: (
+        f"{proof['lossy_runs']:,} runs in which a tenth of TREE and ACK is lost, {proof['stuck']} in which somebody "
+        f"waits for ever; as printed, {proof['stuck_in_a_hundred_as_printed']} of 100"
+    ),
+    "partitions": lambda proof: f"for every n from {proof['clusters_for_n']} the clusters of a process part the others",
+    "trees": lambda proof: (
+        f"{proof['trees']:,} trees, for every root and all who may be dead, n from {proof['trees_for_n']}: one copy "
+        "for each who lives, in ceil(log2 n) hops at most"
+    ),
+    "diagnosis": lambda proof: (
+        f"{proof['diagnosis']['cases']:,} sets of dead at random for n={proof['diagnosis']['n']}: known to all after "
+        f"{max(map(int, proof['diagnosis']['by_latency']))} intervals at worst; claimed: {proof['diagnosis']['bound']}"
+    ),
+    "intervals_at_worst": lambda proof: (
+        "reached: " + ", ".join(f"{most} intervals for n={n}" for n, most in proof["intervals_at_worst"].items())
+    ),
+    "fault_sets": lambda proof: (
+        f"{proof['fault_sets']:,} sets of dead, all test in step: exactly {proof['intervals']} intervals"
+    ),
+    "readings": lambda proof: (
+        f"{proof['readings']} readings of the paper, somebody enters in each 5 of time, also when process 0 is alone"
     ),
     "by_voters": lambda proof: "messages per entry " + ", ".join(f"m={m}: {n}" for m, n in proof["by_voters"].items()),
     "examples": lambda proof: "; ".join(map(_example, proof["examples"])),

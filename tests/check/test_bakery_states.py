@@ -89,7 +89,7 @@ def test_of_four_servers_one_may_grant_everything_to_everybody() -> None:
     nodes = [*honest.nodes[:-1], mutants.Grants.in_place_of(honest.nodes[-1])]
     result = check(Model(nodes=nodes, byzantine=frozenset({5}), symmetric=[frozenset({2, 3, 4})]))
     assert (result.verdict, result.violation) == (Verdict.HOLDS, None)
-    assert result.progress.states == 431_501
+    assert result.progress.states == 515_531
 
 
 def test_one_vote_is_not_enough() -> None:

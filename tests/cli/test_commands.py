@@ -61,10 +61,24 @@ class TestTheCatalogue:
         assert "at most n-1" in text
 
     def test_says_which_strategies_there_are(self) -> None:
-        assert trinco("protocols", "--byzantine").returncode == 0
+        text = trinco("protocols", "--byzantine").stdout
+        for strategy in ("server/equivocate", "client/leapfrog", "grant-all"):
+            assert strategy in text
+
+    def test_a_reader_that_has_seen_enough_is_no_failure(self) -> None:
+        """``trinco protocols | head -1``"""
+        with subprocess.Popen([*TRINCO, "protocols"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            assert process.wait(30) == 0
 
 
 class TestSimulating:
+    def test_k_is_set_where_it_can_be(self) -> None:
+        told = facts("sim", "raymond-k", "-n", "6", "-k", "3", "--entries", "30", "--workload", "saturated")
+        assert told["violation"] is None
+        assert facts("check", "robust-k", "-k", "1", "--rounds", "1", "--fires", "0")["states"] == 51_110
+
     @pytest.mark.parametrize("n", [4, 8, 16, 32, 50, 64])
     def test_ricart_agrawala_takes_two_messages_for_each_other_process(self, n: int) -> None:
         told = facts("sim", "ricart-agrawala", "-n", str(n), "--entries", "200" if n != 50 else "500")

@@ -95,10 +95,10 @@ class TestACrowd:
 
 class TestCertificates:
     @every_f
-    def test_have_q_signatures_or_q_times_f_plus_2_where_tickets_need_certificates(self, f):
+    def test_have_q_signatures_and_f_plus_1_more_where_tickets_need_certificates(self, f):
         sizes, q = Certifying(f, k=3).do().of, 2 * f + 1
         signatures = {kind: size.signatures for kind, size in sizes.items()}
-        assert signatures == {FIRST: q, "SET": q * (f + 2), "LISTEN": f + 1, "EXIT": f + 1}
+        assert signatures == {FIRST: q, "SET": q + f + 1, "LISTEN": f + 1, "EXIT": f + 1}
         assert all(size.length > 64 * size.signatures for size in sizes.values())
 
     def test_do_not_grow_with_the_crowd(self):
@@ -170,7 +170,7 @@ class TestVerdicts:
             ("5.2", holds),
             ("5.3", only_if),
             ("5.3", only_if),
-            ("5.3", only_if),
+            ("5.3", holds),
         ]
 
     def test_stand_beside_our_numbers(self, measured):
@@ -223,15 +223,15 @@ class TestVerdicts:
         }
         assert verdict(other, "of infinitely many") is Verdict.REFUTED
 
-    def test_see_certificates_that_are_linear(self, measured):
+    def test_see_certificates_that_are_not_linear(self, measured):
         other = copy(measured)
         other.outcomes = {
-            piece: replace(outcome, of={**outcome.of, "SET": outcome.of[FIRST]})
+            piece: replace(outcome, of={**outcome.of, "SET": replace(outcome.of["SET"], signatures=2**piece.f)})
             if isinstance(piece, Certifying)
             else outcome
             for piece, outcome in measured.outcomes.items()
         }
-        assert verdict(other, "certificates are linear") is Verdict.HOLDS
+        assert verdict(other, "certificates are linear") is Verdict.REFUTED
 
 
 class TestWhatIsShown:

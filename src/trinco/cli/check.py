@@ -21,11 +21,11 @@ from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lea
 from trinco.cli.output import print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.progress import progress
-from trinco.cli.sizes import check_k
+from trinco.cli.sizes import check_k, chosen
 from trinco.core.claims import Network
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.leases.nodes.system import QuorumLease
-from trinco.protocols.catalogue import Entry, find
+from trinco.protocols.catalogue import Entry
 
 UNSAID = -1
 
@@ -54,6 +54,9 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=_rounds, default=UNSAID, metavar="R|forever", help="entries per process (2)")
     parser.add_argument("--network", choices=("fifo", "unordered"), help="order of channels (what the protocol claims)")
     parser.add_argument("--crashes", type=whole(0, "the number of crashes"), default=0, help="how many may crash (0)")
+    parser.add_argument(
+        "--fires", type=whole(0, "fires"), default=3, metavar="N", help="how often one timer may fire (3)"
+    )
     parser.add_argument("--bypass", action="store_true", help="check the claimed bound on overtaking, too")
     parser.add_argument(
         "--symmetry",
@@ -107,7 +110,7 @@ def _rounds(text: str) -> int | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    entry = find(options.protocol).set(*options.set)
+    entry = chosen(options)
     refuse_lease_options(entry, options)
     if entry.claims.elects:
         return _check_election(entry, options)
@@ -128,6 +131,7 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
         "network": Network[options.network.upper()] if options.network else None,
         "crashes": options.crashes,
         "restarts": options.restarts,
+        "fires": options.fires,
         "symmetry": bool(options.symmetry),
         "bypass": options.bypass,
         "reductions": not options.no_reductions,
@@ -207,7 +211,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         "drift": options.drift or 0,
         "drifting": options.drifting,
         "crashes": options.crashes,
-        "fires": 3 if options.fires is None else options.fires,
+        "fires": options.fires,
         "network": Network[options.network.upper()] if options.network else Network.UNORDERED,
         "symmetry": options.symmetry is not False,
         "reductions": not options.no_reductions,

@@ -28,7 +28,6 @@ LEASE_ONLY = (
     "renewals",
     "drift",
     "drifting",
-    "fires",
     "widen",
     "keyring",
 )
@@ -65,7 +64,6 @@ def add_lease_options(parser: argparse.ArgumentParser, *, small: bool) -> None:
             metavar="N",
             help="clients whose clocks do (all)",
         )
-        group.add_argument("--fires", type=whole(0, "fires"), metavar="N", help="how often one timer may fire (3)")
         group.add_argument("--no-time", action="store_true", help="no clock ticks: leases never run out")
 
 

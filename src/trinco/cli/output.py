@@ -24,7 +24,10 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
+    try:
+        Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
+    except SystemExit:  # what rich makes of a reader that is gone
+        raise BrokenPipeError from None
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -17,10 +17,10 @@ from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lea
 from trinco.cli.output import number, print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
-from trinco.cli.sizes import check_k
+from trinco.cli.sizes import check_k, chosen
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.node import Node
-from trinco.protocols.catalogue import Entry, find, suggest
+from trinco.protocols.catalogue import Entry, suggest
 from trinco.sim.faults import Chaos, Crash, Fault
 from trinco.sim.laws import Constant, Exponential, parse
 from trinco.sim.links import Links
@@ -127,7 +127,7 @@ def _add_output(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    entry = find(options.protocol).set(*options.set)
+    entry = chosen(options)
     refuse_lease_options(entry, options)
     scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)

@@ -1,7 +1,17 @@
 """Numbers that must fit the protocol."""
 
+import argparse
+
 from trinco.core.errors import UsageError
-from trinco.protocols.catalogue import Entry
+from trinco.protocols.catalogue import Entry, find
+
+
+def chosen(options: argparse.Namespace) -> Entry:
+    """The protocol as it is asked for. ``-k`` is one of its settings, if it has such a one."""
+    entry = find(options.protocol)
+    if options.k is not None and "k" in entry.settings:
+        options.set = [*options.set, f"k={options.k}"]
+    return entry.set(*options.set)
 
 
 def check_k(entry: Entry, n: int, k: int | None) -> None:

@@ -1,5 +1,6 @@
 """What proves something, and what does not: quorums, justifications, certificates of tickets, grants and removals."""
 
+import msgspec
 import pytest
 
 from tests.protocols.bakery.desk import (
@@ -13,7 +14,7 @@ from tests.protocols.bakery.desk import (
 )
 from trinco.core.errors import UsageError
 from trinco.core.signed import Signed
-from trinco.protocols.bakery.certificates import Ticket
+from trinco.protocols.bakery.certificates import Ticket, trimmed
 from trinco.protocols.bakery.quorums import quorum
 from trinco.protocols.bakery.system import Bakery
 
@@ -92,3 +93,16 @@ def test_a_resource_reads_the_fencing_token_from_q_votes_for_one_ticket() -> Non
     assert JUDGE.token_of(CTX, [*votes[:2], vote(6, 2, sid=5, number=10)]) is None
     assert JUDGE.token_of(CTX, [*votes[:2], vote(1, 2, sid=5, number=9)]) is None
     assert JUDGE.lock == LOCK
+
+
+def test_a_justification_is_passed_on_with_the_certificate_of_its_highest_ticket_only() -> None:
+    whole = justification(0, numbers=(4, 7, 0))
+    passed_on = trimmed(whole)
+    assert [len(reply.certificate) for reply in passed_on] == [0, 2, 0]
+    assert JUDGE.ticket_by(CTX, passed_on, 0, 1) == JUDGE.ticket_by(CTX, whole, 0, 1) == 8
+
+
+def test_the_highest_ticket_of_a_justification_must_be_certified() -> None:
+    high, low = justification(0, numbers=(7, 4, 0))[:2]
+    bare = msgspec.structs.replace(high, certificate=())
+    assert JUDGE.ticket_by(CTX, (bare, low, get_reply(5, 0)), 0, 1) is None

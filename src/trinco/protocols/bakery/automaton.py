@@ -30,7 +30,7 @@ class Move(Enum):
     STALE = "SET, justified long ago"
     DOUBT = "SET, justified by what servers vouch for, but not here"
     REPEAT = "the same once more"
-    LATE = "of a removed turn"
+    LATE = "anything of a removed turn"
     OVER = "LISTEN of a finished turn, EXIT of none"
     FAULT = "anything else"
 

@@ -1,6 +1,7 @@
 """What is signed in the Byzantine bakery, and what so many signatures prove.
 
-- A *justification* J, q servers' signed answers to one GET, proves that a ticket is one above the highest of a quorum.
+- A *justification* J, q servers' signed answers to one GET and a certificate for the highest of them, proves that a
+  ticket is one above the highest of a quorum.
 - A *ticket certificate* TC, f+1 signatures under a ticket, proves that a correct server has seen its justification: so
   no liar can make tickets huge. Ticket 0 needs none.
 - A *grant certificate*, q signed GOs for one turn and one ticket, proves to a resource that trusts no client that this
@@ -23,6 +24,9 @@ from trinco.core.signed import Signed
 
 if TYPE_CHECKING:
     from trinco.protocols.bakery.messages import Certificate, GetReply
+
+
+change = msgspec.structs.replace
 
 
 class Body(msgspec.Struct, frozen=True, tag=True):
@@ -109,10 +113,11 @@ class Judge:
         return number == 0 or self._signers(ctx, certificate, Ticket(self.lock, number)) > self.f
 
     def allows(self, ctx: Context, certificate: "Certificate", number: int) -> bool:
-        """Whether a server that shows this certificate may say that its highest ticket is so high."""
-        if not self.slack:
-            return self.certifies(ctx, certificate, number)
+        """Whether a server that shows this certificate may say that its highest ticket is so high. It must not look
+        like one for another ticket, or it would be taken for that when the answer is passed on."""
         certified = ticket_of(certificate)
+        if not self.slack:
+            return self.certifies(ctx, certificate, number) and (not certificate or certified == number)
         return number <= certified + self.slack and self.certifies(ctx, certificate, certified)
 
     def highest_in(self, ctx: Context, reply: "GetReply", client: int, sid: int) -> int | None:
@@ -135,7 +140,11 @@ class Judge:
         return 1 + max(known) if len(signers) == self.quorum else None
 
     def are_proved(self, ctx: Context, justification: "tuple[GetReply, ...]") -> bool:
-        return all(self._is_proved(ctx, reply) for reply in justification)
+        """Each is genuine, and the highest of them is certified: the others need not be, since they decide nothing."""
+        if not all(self._may_be_read(ctx, reply.highest) for reply in justification):
+            return False
+        highest = max((reply.highest.body.number for reply in justification), default=0)
+        return self.allows(ctx, largest_certificate(justification), highest)
 
     def _claimed_in(self, reply: Any, client: int, sid: int) -> int | None:
         signed: Any = getattr(reply, "highest", None)
@@ -176,6 +185,18 @@ class Judge:
 def ticket_of(certificate: "Certificate") -> int:
     """The ticket that a certificate is for; without one, 0."""
     return certificate[0].body.number if certificate else 0
+
+
+def largest_certificate(justification: "tuple[GetReply, ...]") -> "Certificate":
+    return max((reply.certificate for reply in justification), key=ticket_of, default=())
+
+
+def trimmed(justification: "tuple[GetReply, ...]") -> "tuple[GetReply, ...]":
+    """With the largest certificate only, once: then it has q+f+1 signatures, and not q(f+2). Which one of several as
+    large makes no difference to anybody."""
+    shown = largest_certificate(justification)
+    bearer = next((reply for reply in justification if reply.certificate == shown), None)
+    return tuple(reply if reply is bearer else change(reply, certificate=()) for reply in justification)
 
 
 def by_signer(signatures: Iterable[Signed]) -> "Certificate":

@@ -20,7 +20,7 @@ from trinco.core.instant import Instant
 from trinco.core.message import Message
 from trinco.core.node import Process
 from trinco.core.signed import Signed
-from trinco.protocols.bakery.certificates import Begun, Judge, Ticket, Vote, by_signer
+from trinco.protocols.bakery.certificates import Begun, Judge, Ticket, Vote, by_signer, trimmed
 from trinco.protocols.bakery.freshness import given_together
 from trinco.protocols.bakery.messages import (
     BadJustification,
@@ -160,7 +160,7 @@ class Client(Process):
         self.number, self.access = number, Access.SET
         self._note_heartbeat(ctx, 0)
         arm(ctx, "silence", self.silence)
-        ctx.broadcast(Set(self.sid, number, justification), to=self.judge.servers)
+        ctx.broadcast(Set(self.sid, number, trimmed(justification)), to=self.judge.servers)
 
     def _note_heartbeat(self, ctx: Context, heartbeat: int) -> None:
         good_until = ctx.now() + self.timing.lease

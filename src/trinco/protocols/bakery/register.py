@@ -28,6 +28,9 @@ class Register(msgspec.Struct, frozen=True):
     owner: int
     name: str
 
+    def in_words(self) -> str:
+        return f"p{self.owner}'s {self.name}"
+
 
 class Record(msgspec.Struct, frozen=True):
     """What the owner signs."""
@@ -41,6 +44,9 @@ class Write(Message, tag="write"):
     access: int
     record: Signed[Record]
 
+    def in_words(self) -> str:
+        return f"{self.record.body.register.in_words()} := {self.record.body.value}"
+
 
 class Written(Message, tag="written"):
     access: int
@@ -52,11 +58,18 @@ class Read(Message, tag="read"):
     newer_than: int = -1
     """A timestamp: answer when there is a greater one."""
 
+    def in_words(self) -> str:
+        return f"read {self.register.in_words()}"
+
 
 class Value(Message, tag="value"):
     access: int
     record: Signed[Record] | None
     """None: it was never written here."""
+
+    def in_words(self) -> str:
+        record = self.record.body if self.record else None
+        return f"{record.register.in_words()} = {record.value}" if record else "never written"
 
 
 REQUESTS: Codec[Message] = Codec(Write, Read)

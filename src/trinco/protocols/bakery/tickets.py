@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trinco.core.context import Context
 from trinco.core.signed import Signed
-from trinco.protocols.bakery.certificates import Judge, Ticket, by_signer, ticket_of
+from trinco.protocols.bakery.certificates import Judge, Ticket, by_signer, largest_certificate, ticket_of
 from trinco.protocols.bakery.messages import Certificate, Certified, Certify, GetReply
 
 
@@ -33,8 +33,8 @@ class Tickets:
             self.highest = number
             self.justification = justification if number > self.certified else ()
         if self.judge.slack:
-            for reply in justification:
-                self.learn(ctx, ticket_of(reply.certificate), reply.certificate)
+            shown = largest_certificate(justification)
+            self.learn(ctx, ticket_of(shown), shown)
             self.certify(ctx, self.highest - self.judge.slack // 2)
         else:
             self._count(ctx, ctx.sign(Ticket(self.judge.lock, number)))
@@ -46,8 +46,7 @@ class Tickets:
 
     def can_tell(self, number: int, justification: tuple[GetReply, ...]) -> bool:
         """Whether it may tell this ticket, once it has accepted it with all that came along."""
-        shown = (ticket_of(reply.certificate) + self.judge.slack for reply in justification)
-        return number <= max(self.reach, *shown)
+        return number <= max(self.reach, ticket_of(largest_certificate(justification)) + self.judge.slack)
 
     @property
     def told(self) -> int:
