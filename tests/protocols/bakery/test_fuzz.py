@@ -209,6 +209,21 @@ def client_waiting(**ways):
     return client
 
 
+@pytest.mark.parametrize("number", [0, 3])
+@pytest.mark.parametrize("ways", WAYS[:2])
+def test_an_answer_whose_certificate_claims_more_than_it_certifies_is_none(ways, number) -> None:
+    """f+1 have signed 3, and before that stands a liar's signature under something huge."""
+    client = desk(0, **ways)
+    client.acquire()
+    claims = (Signed(LYING_SERVER, Ticket(LOCK, 10**9)), *ticket_certificate(3))
+    client.receives(LYING_SERVER, get_reply(LYING_SERVER, 0, number=number, certificate=claims))
+    assert client.node.replies == ()
+    for server in (3, 4):
+        assert client.receives(server, get_reply(server, 0, number=7)) == []
+    ((_, request), *_) = client.receives(5, get_reply(5, 0, number=7))
+    assert request.number == 8
+
+
 @pytest.mark.parametrize("begins", [desk, client_waiting], ids=["idle", "waiting"])
 @pytest.mark.parametrize("ways", WAYS)
 @settings(max_examples=60)

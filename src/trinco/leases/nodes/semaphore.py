@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trinco.core import snapshot
+from trinco.core.authentication import Authenticator
 from trinco.core.context import Context, Phase
 from trinco.core.errors import UsageError
 from trinco.core.formula import Formula
 from trinco.core.instant import Instant
 from trinco.core.message import Message
 from trinco.core.node import Node, Process
-from trinco.core.signed import Signed
 from trinco.core.value import Value
 from trinco.leases.client import Stage
 from trinco.leases.nodes import system
@@ -80,11 +80,9 @@ class SlotContext(Context):
     def store(self, value: Any) -> None:
         """The owner stores all its slots together."""
 
-    def sign(self, body: Any) -> Signed:
-        return self._whole.sign(body)
-
-    def verify(self, signed: Signed) -> bool:
-        return self._whole.verify(signed)
+    @property
+    def authenticator(self) -> Authenticator:
+        return self._whole.authenticator
 
     def grant(self, token: Any = None, until: Instant | None = None) -> None:
         self.granted = token, until

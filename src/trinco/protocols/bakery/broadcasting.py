@@ -21,12 +21,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trinco.core.authentication import Authenticator
 from trinco.core.context import Context
 from trinco.core.errors import UsageError
 from trinco.core.ids import bit
 from trinco.core.instant import Instant
 from trinco.core.message import Message
-from trinco.core.signed import Signed
 from trinco.protocols.bakery.automaton import State
 from trinco.protocols.bakery.certificates import Begun
 from trinco.protocols.bakery.client import Client
@@ -241,11 +241,9 @@ class Broadcasting(Context):
     def now(self) -> Instant:
         return self._world.now()
 
-    def sign(self, body: Any) -> Signed:
-        return self._world.sign(body)
-
-    def verify(self, signed: Signed) -> bool:
-        return self._world.verify(signed)
+    @property
+    def authenticator(self) -> Authenticator:
+        return self._world.authenticator
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ class Register(msgspec.Struct, frozen=True):
         return f"p{self.owner}'s {self.name}"
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, tag="R"):
     """What the owner signs."""
 
     register: Register
