@@ -1,6 +1,11 @@
 """When to use each algorithm, in a few sentences: for its page. One that is not here yet has no such part."""
 
 ADVICE = {
+    "bakery": """\
+Where neither servers nor clients can be trusted and nobody knows the clients beforehand: f of 3f+1 servers may lie, and
+any number of clients. Two accesses to enter when nobody else asks, three otherwise, however many clients there are. It
+needs servers that run it, signatures, channels in order, and clocks that run at about the same rate. If only the
+storage may lie, and you want to run no server, take [quorum-lease](quorum-lease.md).""",
     "bully": """\
 To choose one of a few processes that can all reach each other, where the highest id is to lead and a message is sure
 to arrive within a known time. It is quick, and costs up to n² messages. If a message may be late, it makes two

@@ -19,7 +19,7 @@ def evidence(room: str) -> dict[str, Any]:
     return json.loads((ROOMS / f"{room}.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-ALGORITHMS = tuple(evidence(room) for room in ("foundation", "classics", "forks", "robust-k"))
+ALGORITHMS = tuple(evidence(room) for room in ("foundation", "classics", "forks", "robust-k", "bakery"))
 
 
 def about(name: str) -> Iterator[tuple[Figures, Figures]]:
@@ -51,7 +51,22 @@ def _told(proof: Figures) -> Iterator[str]:
 
 _TELLERS: dict[str, Callable[[Figures], str]] = {
     "states": lambda proof: f"{proof['states']:,} states, {proof['verdict']}",
-    "seeds": lambda proof: f"{proof['seeds']:,} seeds, {proof['entries']:,} entries, {proof['violations']} violations",
+    "seeds": lambda proof: (
+        f"{proof['seeds']:,} seeds, {proof['entries']:,} entries, {proof['violations']} violations"
+        + ", nobody correct is banned or left waiting" * (proof.get("banned") == 0)
+    ),
+    "servers_that_lie": lambda proof: (
+        f"{proof['entries']:,} entries with long pauses between them, {proof['servers_that_lie']} ways for a server to "
+        f"lie: {proof['verdict']}"
+    ),
+    "ppm": lambda proof: (
+        f"{proof['runs']:,} runs with clocks {proof['ppm']:,} ppm slow and fast: {proof['overlaps']} overlaps; "
+        f"without the margin in {proof['overlaps_without_the_margin']} of them"
+    ),
+    "clients_remembered": lambda proof: (
+        f"{proof['clients']:,} clients, {proof['entries']:,} entries: {proof['messages_per_entry']:g} messages each; "
+        f"in the end servers remember {proof['clients_remembered']} clients and no turn"
+    ),
     "schedules": lambda proof: (
         f"{proof['schedules']:,} random crash schedules, {proof['violations']} violations, "
         f"{proof['stuck']} in which somebody waits for ever"

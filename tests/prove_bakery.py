@@ -16,6 +16,7 @@ from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.core.event import Kind
 from trinco.lab.bakery_campaign import KINDS, Liars, Survey, survey
+from trinco.lab.open_system import OpenSystem
 from trinco.protocols.bakery.collusion import PAIRS
 from trinco.protocols.bakery.lying_servers import AnyOf, GrantAll, Mute
 from trinco.protocols.bakery.strategies import CLIENTS, SERVERS
@@ -141,6 +142,23 @@ def branching() -> Figures:
     }
 
 
+def open_system(clients: int, turns: int) -> Figures:
+    """Clients that nobody knew before: what is kept of them, and what a turn costs."""
+    found = OpenSystem(clients, turns).do()
+    assert found.violation is None, found.violation
+    assert (found.left.turns, found.left.suspicions) == (0, 0)
+    assert found.left.clients <= 100
+    assert round(found.messages_per_entry, 1) == 24.0
+    return {
+        "command": f"trinco.lab.open_system.OpenSystem({clients}, {turns}).do()",
+        "clients": clients,
+        "entries": found.entries,
+        "messages_per_entry": round(found.messages_per_entry, 2),
+        "clients_remembered": found.left.clients,
+        "turns_left": 0,
+    }
+
+
 def proofs() -> dict[str, Proof]:
     servers = {name: Liars((kind,)) for name, kind in SERVERS.items()}
     clients = {name: Liars((Mute,), (kind,)) for name, kind in CLIENTS.items()}
@@ -152,5 +170,7 @@ def proofs() -> dict[str, Proof]:
     found["tokens bakery"] = tokens_over_idle_periods
     found["drift bakery"] = drift
     found["check bakery branching"] = branching
+    found["open system bakery"] = partial(open_system, 10_000, 3)
+    found["cycles bakery"] = partial(open_system, 100, 1_000)
     found["broadcast bakery"] = partial(test_broadcasting.survey, 600)
     return found

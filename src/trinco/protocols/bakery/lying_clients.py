@@ -1,13 +1,13 @@
 """How a client of the bakery can lie: subclasses of the honest one. Any number of these must be survived.
 
 Nobody asks a liar to enter, so it has a timer of its own: from the start on it begins a turn, ends it, begins the next,
-at a pace that it draws, ``TURNS`` times. What it believes about being inside is its own concern.
+at a pace that it draws, so many times. What it believes about being inside is its own concern.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -21,8 +21,6 @@ from trinco.protocols.bakery.lying_servers import HUGE, MEMORY, Tap
 from trinco.protocols.bakery.messages import Exit, Get, GetReply, Listen, Set
 from trinco.protocols.bakery.muteness import arm
 
-TURNS = 40
-"""How often a liar begins, so that every run ends."""
 change = msgspec.structs.replace
 
 
@@ -30,6 +28,8 @@ change = msgspec.structs.replace
 class LyingClient(Client):
     """Does as an honest client does, by itself."""
 
+    most: ClassVar[int] = 40
+    """How often it begins, so that every run ends."""
     begun: int = 0
 
     def on_start(self, ctx: Context) -> None:
@@ -61,10 +61,10 @@ class LyingClient(Client):
     def move(self, ctx: Context) -> None:
         if self.access is not Access.NONE:
             self.end(ctx)
-        elif self.begun < TURNS:
+        elif self.begun < self.most:
             self.begun += 1
             self.begin(ctx)
-        if self.begun < TURNS or self.access is not Access.NONE:
+        if self.begun < self.most or self.access is not Access.NONE:
             self.pause(ctx)
 
     def begin(self, ctx: Context) -> None:
@@ -183,15 +183,14 @@ class Equivocate(LyingClient):
 
 @dataclass(slots=True)
 class Partial(LyingClient):
-    """Says some things to some of the servers only, in its first turn. There is no other: that would tell the servers
-    that it has not ended the first."""
+    """Says some things to some of the servers only, in one turn. Another would tell them that this one has ended."""
 
+    most: ClassVar[int] = 1
     reached: Ids = NOBODY
 
     def begin(self, ctx: Context) -> None:
         servers = self.judge.servers
         self.reached = (1 + ctx.choose((1 << len(servers)) - 2)) << servers[0]
-        self.begun = TURNS
         LyingClient.begin(self, ctx)
 
     def say(self, ctx: Context, to: int, message: Message) -> None:
@@ -270,6 +269,7 @@ class FloodExit(LyingClient):
 class Leapfrog(LyingClient):
     """F25: begins a turn at one server, and the next one, which it ends, at all the others."""
 
+    most: ClassVar[int] = 1
     victim: int | None = None
 
     def begin(self, ctx: Context) -> None:
@@ -286,7 +286,6 @@ class Leapfrog(LyingClient):
         if self.sid == 1:
             self.begin(ctx)
         else:
-            self.begun = TURNS
             LyingClient.end(self, ctx)
 
 
@@ -309,6 +308,7 @@ class HoldForever(LyingClient):
     """Never leaves, and gives signs of life for ever."""
 
     __slots__ = ()
+    most: ClassVar[int] = 4
 
     def end(self, ctx: Context) -> None:
         pass
@@ -316,7 +316,7 @@ class HoldForever(LyingClient):
 
 @dataclass(slots=True)
 class Replay(LyingClient):
-    """Says what it has said in earlier turns as often as what is due now."""
+    """Says again what it has said in earlier turns, among what is due now."""
 
     past: tuple[Message, ...] = ()
 

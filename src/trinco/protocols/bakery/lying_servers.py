@@ -20,8 +20,6 @@ from trinco.protocols.bakery.messages import (
     Certificate,
     Certified,
     Certify,
-    Exit,
-    ExitReply,
     Get,
     GetReply,
     Go,
@@ -108,8 +106,6 @@ class GrantAll(Server):
                 ctx.send(source, SetReply(sid, ctx.sign(Ticket(lock, number)), vote))
             case Listen(sid=sid, certificate=(Signed(body=Ticket(number=number)), *_), heartbeat=heartbeat):
                 ctx.send(source, Go(sid, ctx.sign(Vote(lock, source, sid, number, heartbeat))))
-            case Exit(sid=sid):
-                ctx.send(source, ExitReply(sid))
 
 
 class AnyOf(Server):
