@@ -98,13 +98,14 @@ ARMS_TIMERS = {
     *("slides/S-2", "slides/S-3", "bakery/F4", "bakery/F26", "bakery/F27"),
     *(f"robust-k/F{number}" for number in (1, 2, 3, 4)),
 }
+TAKES_MINUTES = {"bakery/F2", "forks/F2", "robust-k/F5"}
 PLAIN = [
     exhibit
     for exhibit in EXHIBITS
     if "lease/" not in exhibit.name
     and exhibit.breaks in ("safety", "deadlock")
     and exhibit.model().clocks is None
-    and exhibit.name not in ARMS_TIMERS
+    and exhibit.name not in ARMS_TIMERS | TAKES_MINUTES
 ]
 """What a search without time, timers and fairness can find."""
 
