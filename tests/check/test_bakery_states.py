@@ -16,6 +16,7 @@ from trinco.check.search import Verdict
 from trinco.core.monitor import TokenRises
 from trinco.lab.exhibits.bakery_tickets import OnTrust, RestartsTickets
 from trinco.protocols.bakery.client import Client
+from trinco.protocols.bakery.lying_servers import GrantAll
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.system import Bakery
 
@@ -86,7 +87,7 @@ def test_of_four_servers_one_may_grant_everything_to_everybody() -> None:
     """f=1, two clients that enter once each; votes without LISTEN, the honest servers merged. Tickets are taken on
     trust: mutual exclusion does not rest on their certificates, and without them far fewer messages are under way."""
     honest = model(untimed(f=1, servers=4, kind=OnTrust), mutants.Patient, mutants.Pushes)
-    nodes = [*honest.nodes[:-1], mutants.Grants.in_place_of(honest.nodes[-1])]
+    nodes = [*honest.nodes[:-1], GrantAll.in_place_of(honest.nodes[-1])]
     result = check(Model(nodes=nodes, byzantine=frozenset({5}), symmetric=[frozenset({2, 3, 4})]))
     assert (result.verdict, result.violation) == (Verdict.HOLDS, None)
     assert result.progress.states == 515_531

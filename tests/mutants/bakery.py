@@ -1,43 +1,10 @@
-"""The Byzantine bakery with one rule broken each, and the liar that the checker branches on."""
+"""The Byzantine bakery with one rule broken each."""
 
 from trinco.lab.exhibits.bakery_automaton import RemovesAlone
 from trinco.protocols.bakery.automaton import State
-from trinco.protocols.bakery.certificates import Highest, Ticket, Vote
 from trinco.protocols.bakery.client import Access, Client
-from trinco.protocols.bakery.messages import ExitReply, Get, GetReply, Set, SetReply
+from trinco.protocols.bakery.messages import ExitReply
 from trinco.protocols.bakery.server import Server
-
-
-class Grants(Server):
-    """Nobody is ever in anybody's way, and no ticket is higher than 0."""
-
-    __slots__ = ()
-
-    def on_message(self, ctx, source, message):
-        lock = self.judge.lock
-        match message:
-            case Get(sid=sid):
-                ctx.send(source, GetReply(sid, ctx.sign(Highest(lock, source, sid, 0)), ()))
-            case Set(sid=sid, number=number):
-                vote = ctx.sign(Vote(lock, source, sid, number, 0))
-                ctx.send(source, SetReply(sid, ctx.sign(Ticket(lock, number)), vote))
-
-
-class Silent(Server):
-    __slots__ = ()
-
-    def on_message(self, ctx, source, message):
-        pass
-
-
-class Branching(Server):
-    """Each time: grants, follows the protocol, or keeps silent."""
-
-    __slots__ = ()
-
-    def on_message(self, ctx, source, message):
-        way = (Grants, Server, Silent)[ctx.choose(3)]
-        way.on_message(self, ctx, source, message)
 
 
 class IgnoresOrder(Server):

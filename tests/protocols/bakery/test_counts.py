@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import pytest
 
-from tests.mutants.bakery import Branching, Grants, Silent
 from trinco.lab.exhibits.bakery_automaton import ExitsOnlyFromC, OnlyGetsAtRest
+from trinco.protocols.bakery.lying_servers import AnyOf, GrantAll, Mute
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.system import CLAIMS, Bakery
 from trinco.sim.faults import Crash, Drift, Restart
@@ -69,7 +69,7 @@ def test_tokens_rise_across_idle_periods() -> None:
     assert tokens == [(turn, (turn - 1) % 3) for turn in range(1, 22)]
 
 
-@pytest.mark.parametrize("liar", [None, Silent, Grants, Branching], ids=["no-liar", "silent", "grants", "any"])
+@pytest.mark.parametrize("liar", [None, Mute, GrantAll, AnyOf], ids=["no-liar", "silent", "grants", "any"])
 @pytest.mark.parametrize("build", [ACCURATE, HASTY], ids=["accurate", "hasty"])
 def test_whatever_the_timers_all_are_served_and_nobody_correct_is_banned(build, liar) -> None:
     """Messages take up to 110; a hasty server gives a client 25 from GET to SET."""
@@ -88,7 +88,7 @@ def test_a_crashed_holder_is_out_of_the_way_within_its_lease_and_a_little() -> N
     build = Bakery()
     script = Scripted(((0, 1.0, 50.0), (1, 2.0, 0.5), (2, 2.5, 0.5)))
     result = run(
-        scenario(build, 3, workload=script, links=Links(Constant(0.05)), faults=(Crash(0, 3.0),), byzantine={6: Silent})
+        scenario(build, 3, workload=script, links=Links(Constant(0.05)), faults=(Crash(0, 3.0),), byzantine={6: Mute})
     )
     assert result.violation is None
     assert result.metrics.entries == 3
@@ -100,7 +100,7 @@ def test_a_get_to_some_servers_only_costs_no_more_than_twice_the_time_to_choose(
     script = Scripted(((0, 1.0, 0.5), (1, 1.2, 0.5)))
     fault = Crash(0, 0.5, after_sends=sends)
     result = run(
-        scenario(Bakery(), 2, workload=script, links=Links(Constant(0.05)), faults=(fault,), byzantine={5: Silent})
+        scenario(Bakery(), 2, workload=script, links=Links(Constant(0.05)), faults=(fault,), byzantine={5: Mute})
     )
     assert result.violation is None
     assert result.metrics.entries == 1
@@ -113,7 +113,7 @@ def test_a_crash_in_the_middle_of_anything_leaves_the_others_served() -> None:
         workload = Closed(12, think=Exponential(50.0), hold=Constant(20.0))
         build = (ACCURATE, HASTY)[seed % 2]
         simulation = Simulation(
-            scenario(build, 4, workload=workload, seed=seed, faults=faults, byzantine={7: Silent}, trace=False)
+            scenario(build, 4, workload=workload, seed=seed, faults=faults, byzantine={7: Mute}, trace=False)
         )
         simulation.run()
         result = simulation.result()
@@ -136,7 +136,7 @@ def test_a_holder_that_outlives_its_lease_is_revoked_and_nobody_is_inside_with_i
     build = Bakery(hold=400.0, extension=900.0, silence=60.0, choosing=25.0, cap=6000.0)
     for seed in range(10):
         workload = Closed(10, think=Exponential(50.0), hold=Uniform(10.0, 2500.0))
-        result = run(scenario(build, 4, workload=workload, seed=seed, byzantine={7: Silent}, trace=False))
+        result = run(scenario(build, 4, workload=workload, seed=seed, byzantine={7: Mute}, trace=False))
         assert (result.violation, result.finished) == (None, True), seed
 
 
@@ -188,7 +188,7 @@ def test_of_five_servers_three_are_no_quorum_when_one_grants_everything(kind, ho
     build = kind(**{**dataclasses.asdict(ACCURATE), "servers": 5})
     workload = Closed(12, think=Exponential(50.0), hold=Constant(20.0))
     runs = [
-        run(scenario(build, 4, workload=workload, seed=seed, byzantine={8: Grants}, trace=False))
+        run(scenario(build, 4, workload=workload, seed=seed, byzantine={8: GrantAll}, trace=False))
         for seed in range(10, 20)
     ]
     assert all(result.violation is None for result in runs) is holds
@@ -202,7 +202,7 @@ def test_clocks_that_drift_need_the_margin_they_are_given(margin, holds) -> None
     workload = Closed(12, think=Exponential(50.0), hold=Uniform(10.0, 2500.0))
     links = Links(Uniform(0.05, 0.1))
     runs = [
-        run(scenario(build, 4, workload=workload, seed=seed, links=links, faults=clocks, byzantine={7: Grants}))
+        run(scenario(build, 4, workload=workload, seed=seed, links=links, faults=clocks, byzantine={7: GrantAll}))
         for seed in range(17, 23)
     ]
     assert all(result.violation is None for result in runs) is holds
