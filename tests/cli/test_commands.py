@@ -224,6 +224,18 @@ class TestVerifying:
         assert "ENTERS" in trinco("verify", file, "--timeline").stdout
 
     @pytest.mark.parametrize(
+        ("setting", "monitor"),
+        [(("robust-k", "-k", "1"), "TokenRises"), (("chandy-misra", "--set", "graph=ring"), "NoNeighboursInside")],
+    )
+    def test_watches_what_the_settings_of_the_run_promise(self, setting, monitor, tmp_path: Path) -> None:
+        file = str(tmp_path / "run.ndjson")
+        trinco("sim", *setting, "-n", "5", "--entries", "10", "--trace", file)
+        assert monitor in facts("verify", file)["monitors"]
+        text = Path(file).read_text().replace("k=1", "k=x").replace("graph=ring", "graph=tree")
+        Path(file).write_text(text)
+        assert file in complaint("verify", file, code=65)
+
+    @pytest.mark.parametrize(
         ("damage", "told"),
         [
             (lambda data: data[:-40], "cut off"),

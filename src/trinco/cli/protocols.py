@@ -7,6 +7,7 @@ from trinco.cli.output import print_facts, print_json, print_table
 from trinco.cli.parser import add_json
 from trinco.core.claims import Claims
 from trinco.protocols.catalogue import ENTRIES, Entry, find
+from trinco.protocols.settings import in_words
 
 EXAMPLES = """examples:
   trinco protocols                     a table of all
@@ -48,16 +49,9 @@ def _as_dict(entry: Entry) -> dict[str, object]:
         "summary": entry.summary,
         "smallest_n": entry.smallest,
         "strategies": sorted(entry.strategies),
-        "settings": {name: _told(value) for name, value in entry.settings.items()},
+        "settings": {name: in_words(value) for name, value in entry.settings.items()},
         "claims": entry.claims.as_dict(),
     }
-
-
-def _told(value: object) -> str:
-    """A value as ``--set`` takes it."""
-    if isinstance(value, tuple):
-        return ",".join(map(_told, value))
-    return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
 
 
 def _table(entries: list[Entry]) -> None:
@@ -109,4 +103,4 @@ def _of_exclusion(claims: Claims) -> list[tuple[str, str]]:
 
 
 def _settings(entry: Entry) -> str:
-    return ", ".join(f"{name}={_told(value)}" for name, value in entry.settings.items()) or "none"
+    return ", ".join(f"{name}={in_words(value)}" for name, value in entry.settings.items()) or "none"

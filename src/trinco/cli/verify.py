@@ -4,12 +4,13 @@ import argparse
 from pathlib import Path
 
 from trinco.cli import exits
+from trinco.cli.leases import NAME as LEASE
 from trinco.cli.output import print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json
 from trinco.core import trace
-from trinco.core.errors import DamagedData
+from trinco.core.errors import DamagedData, UsageError
 from trinco.core.verify import Findings, verify
-from trinco.protocols.catalogue import ENTRIES
+from trinco.protocols.catalogue import ENTRIES, Entry
 
 EXAMPLES = """examples:
   trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
@@ -29,10 +30,12 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     header, events = trace.read(options.file)
-    claims = next((entry.claims for entry in ENTRIES if entry.name == header.protocol), None)
     try:
-        findings = verify(header, events, claims)
-    except ValueError as error:
+        entry = _entry(header)
+        monitors = getattr(entry.build, "monitors", None) if entry else None
+        own = monitors(header.n) if monitors else ()
+        findings = verify(header, events, entry.claims if entry else None, own)
+    except (ValueError, UsageError) as error:
         raise DamagedData(f"{options.file}: {error}") from error
     if options.json:
         print_json(_as_dict(header, findings))
@@ -42,6 +45,12 @@ def run(options: argparse.Namespace) -> int:
             print()
             print_timeline(events, header.n, steps=header.runtime == "checker")
     return exits.VIOLATED if findings.violation else exits.DONE
+
+
+def _entry(header: trace.Header) -> Entry | None:
+    """The protocol as it was set; None if it is not one of ours. Leases have settings that no words can say."""
+    entry = next((each for each in ENTRIES if each.name == header.protocol), None)
+    return entry.set(*header.settings) if entry and entry.name != LEASE else entry
 
 
 def _as_dict(header: trace.Header, findings: Findings) -> dict[str, object]:

@@ -43,6 +43,8 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the letters in the claims' formulas stand for, other than n and k."""
     byzantine: tuple[int, ...] = ()
     """Who lies: what those believe proves nothing."""
+    settings: tuple[str, ...] = ()
+    """What was set about the protocol, as ``--set`` takes it."""
 
 
 class Record(NamedTuple):

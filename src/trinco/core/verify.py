@@ -19,9 +19,10 @@ class Findings:
     at: float | None
 
 
-def verify(header: Header, events: Sequence[Event], claims: Claims | None) -> Findings:
-    """``claims`` of the protocol, if it is one we know: without them only what holds for every protocol is watched."""
-    monitors = _monitors(header, claims)
+def verify(header: Header, events: Sequence[Event], claims: Claims | None, own: Sequence[Monitor] = ()) -> Findings:
+    """``claims`` of the protocol, if it is one we know: without them only what holds for every protocol is watched.
+    ``own``: what else its system says must hold."""
+    monitors = [*_monitors(header, claims), *own]
     honest = [event for event in events if event.node not in header.byzantine]
     found = watch(monitors, honest)
     complaint, at = (found[1], found[0].at) if found else (None, None)

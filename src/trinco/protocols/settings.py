@@ -20,6 +20,23 @@ def settings_of(build: Any) -> dict[str, Any]:
     return {each.name: getattr(build, each.name) for each in dataclasses.fields(build)}
 
 
+def in_words(value: Any) -> str:
+    """A value as it is set."""
+    if isinstance(value, tuple):
+        return ",".join(map(in_words, value))
+    return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
+
+
+def changed(build: Any) -> tuple[str, ...]:
+    """The words that make this system of the one that it is by default, as far as words go."""
+    defaults = {each.name: each.default for each in dataclasses.fields(build)} if settings_of(build) else {}
+    return tuple(
+        f"{name}={in_words(value)}"
+        for name, value in settings_of(build).items()
+        if value != defaults[name] and isinstance(value, (bool, int, float, str, tuple, type(None)))
+    )
+
+
 def with_settings(build: Any, words: Iterable[str], name: str) -> Any:
     """The same system with some settings changed. ``words`` are ``setting=value``; ``name`` is for complaints."""
     changes = dict(_parted(each) for each in words)

@@ -15,6 +15,7 @@ from trinco.core.monitor import Monitor
 from trinco.core.node import Node
 from trinco.core.trace import FORMAT, Header, Recording
 from trinco.protocols.detection import perfect
+from trinco.protocols.settings import changed
 from trinco.sim.crowd import Crowd
 from trinco.sim.electorate import Electorate
 from trinco.sim.faults import Crash, Drift, Fault, Partition, Pause, Restart, Slow
@@ -126,6 +127,7 @@ class Simulation:
             within_claims=scenario.beyond() is None,
             letters={letter: value for letter, value in scenario.values.items() if letter != "n"},
             byzantine=tuple(sorted(scenario.byzantine)),
+            settings=changed(scenario.build),
         )
 
     def _make_hosts(self, nodes: list[Node]) -> list[Host]:
