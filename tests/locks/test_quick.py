@@ -175,3 +175,19 @@ def test_two_of_four_stores_that_grant_are_no_quorum_although_the_others_are_gon
     for step in ("start", *HEAR):
         world.does(step)
     assert not world.claimant.is_holding
+
+
+def test_a_store_that_could_not_be_reached_and_now_can_has_not_failed_whoever_waits() -> None:
+    """One of four is down, the link to another comes up after it was asked: three answers can come together."""
+    world = World(QuickClaimant, [["lost"], ["refused"], ["refused"], ["refused"]], False, QUORUM)
+    link = world.links[3]
+    world.hub.hang_up(3, "not connected yet")
+    world.does("start")
+    claimant = world.claimant
+    assert (set(claimant.failures), claimant.is_cut_off()) == ({0, 3}, True)
+    world.hub.links[3] = link
+    world.hub.greet(3, link)
+    assert not claimant.is_cut_off()
+    before = len(link.heard)
+    world.does("moment")
+    assert len(link.heard) == before + 1, "it is asked at once"

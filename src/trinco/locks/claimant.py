@@ -9,6 +9,7 @@ from trinco.core.instant import Instant
 from trinco.leases.chains import ACCESS
 from trinco.leases.client import HELD, POLL, WIDEN, LeaseClient, Stage
 from trinco.leases.operation import Answer, Grade
+from trinco.leases.terms import Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,6 +147,13 @@ class Claimant(LeaseClient):
         if self.stage is Stage.ASKING and self.ticket is not None:
             self.timers[POLL] = 0.0  # look again at once: there may be a link by then
         self._follow_up()
+
+    def has_link(self, base: int) -> None:
+        """What failed for want of a link has not failed for somebody who waits: ask there at once."""
+        if self.terms.policy is not Policy.PRIORITY or self.failures.pop(base, None) is None:
+            return
+        if self.stage is Stage.ASKING and self.ticket is not None:
+            self.timers[POLL] = 0.0
 
     def was_hinted(self, base: int) -> None:
         """It is our turn there, perhaps; or we have gone, and the store has not heard."""

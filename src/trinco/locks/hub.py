@@ -236,11 +236,12 @@ class Hub(Links):
 
     # Links
 
-    def greet(self, link: "Link") -> None:
-        """A new link must know who waits."""
+    def greet(self, base: int, link: "Link") -> None:
+        """A new link must know who waits, and they of it."""
         for claimant in list(self.active.values()):
             if claimant.hinting:
                 link.expect_hints(claimant.owner)
+            claimant.has_link(base)
 
     def lose(self, base: int, reason: str) -> None:
         """A link is dead, and so is what was under way on it."""

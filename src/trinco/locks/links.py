@@ -39,7 +39,7 @@ class Links:
 
     # What a hub does
 
-    def greet(self, link: Link) -> None:
+    def greet(self, base: int, link: Link) -> None:
         """A link has come up."""
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class Links:
     def _adopt(self, base: int, link: Link) -> None:
         self.links[base] = link
         try:
-            self.greet(link)
+            self.greet(base, link)
         except StoreUnavailable as error:
             self.lose(base, str(error))
             return
