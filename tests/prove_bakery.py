@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from tests.check.test_bakery_states import OnTrust, model, untimed
-from tests.mutants.bakery import Patient, Pushes
+from tests.mutants.bakery import Branching, Patient, Pushes
 from tests.protocols.bakery import test_broadcasting
 from tests.prove_foundation import Figures, Proof
 from trinco.check.model import Model
@@ -16,9 +16,9 @@ from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.core.event import Kind
 from trinco.lab.bakery_campaign import KINDS, Liars, Survey, survey
-from trinco.lab.open_system import OpenSystem
+from trinco.lab.bakery_open_system import OpenSystem
 from trinco.protocols.bakery.collusion import PAIRS
-from trinco.protocols.bakery.lying_servers import AnyOf, GrantAll, Mute
+from trinco.protocols.bakery.lying_servers import GrantAll, Mute
 from trinco.protocols.bakery.strategies import CLIENTS, SERVERS
 from trinco.protocols.bakery.system import CLAIMS, Bakery
 from trinco.sim.faults import Drift
@@ -127,10 +127,11 @@ def _scenario(build: Bakery, clients: int, **options: object) -> Scenario:
 
 
 def branching() -> Figures:
-    """f=1, four servers, two clients that enter once each; one server grants, follows or keeps silent, each time anew.
-    As in ``tests/check/test_bakery_states.py``: tickets on trust, votes without LISTEN, the honest servers merged."""
+    """f=1, four servers, two clients that enter once each; one server grants, refuses, follows or stays silent,
+    each time anew. As in ``tests/check/test_bakery_states.py``: tickets on trust, votes without LISTEN, the honest
+    servers merged."""
     honest = model(untimed(f=1, servers=4, kind=OnTrust), Patient, Pushes)
-    nodes = [*honest.nodes[:-1], AnyOf.in_place_of(honest.nodes[-1])]
+    nodes = [*honest.nodes[:-1], Branching.in_place_of(honest.nodes[-1])]
     liar = len(nodes) - 1
     instance = Model(nodes=nodes, byzantine=frozenset({liar}), symmetric=[frozenset(range(2, liar))])
     result = check(instance, max_states=MOST_STATES)
@@ -150,7 +151,7 @@ def open_system(clients: int, turns: int) -> Figures:
     assert found.left.clients <= 100
     assert 23.9 <= found.messages_per_entry <= 45
     return {
-        "command": f"trinco.lab.open_system.OpenSystem({clients}, {turns}).do()",
+        "command": f"trinco.lab.bakery_open_system.OpenSystem({clients}, {turns}).do()",
         "clients": clients,
         "entries": found.entries,
         "messages_per_entry": round(found.messages_per_entry, 2),

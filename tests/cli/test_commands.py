@@ -291,6 +291,10 @@ class TestWrongCalls:
             (("sim", "coordinator", "--byzantine", "0:grants"), "lists no strategy"),
             (("sim", "bakery", "--byzantine", "0:server/mute"), "p0 cannot lie as 'server/mute': it is a Client"),
             (("sim", "bakery", "--byzantine", "4:server/mutt"), "did you mean 'server/mute'"),
+            (
+                ("sim", "bakery", "--byzantine", "4:server/mute", "--byzantine", "3:server/any"),
+                "does not claim to survive 2 Byzantine servers (claimed: 1)",
+            ),
             (("sim", "coordinator", "--trace", "/nowhere/at/all"), "cannot write"),
             (("check", "ricart-agrawala", "--rounds", "forever"), "rounds"),
             (("check", "ricart-agrawala", "--rounds", "0"), "at least 1"),

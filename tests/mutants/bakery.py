@@ -1,10 +1,34 @@
-"""The Byzantine bakery with one rule broken each."""
+"""The Byzantine bakery with one rule broken each, and the liar that the checker branches on."""
 
 from trinco.lab.exhibits.bakery_automaton import RemovesAlone
 from trinco.protocols.bakery.automaton import State
+from trinco.protocols.bakery.certificates import Ticket
 from trinco.protocols.bakery.client import Access, Client
-from trinco.protocols.bakery.messages import ExitReply
+from trinco.protocols.bakery.lying_servers import GrantAll, Mute
+from trinco.protocols.bakery.messages import ExitReply, Set, SetReply
 from trinco.protocols.bakery.server import Server
+
+
+class Refuses(Server):
+    """Notes every ticket, and somebody is always in the way."""
+
+    __slots__ = ()
+
+    def on_message(self, ctx, source, message):
+        if isinstance(message, Set):
+            ctx.send(source, SetReply(message.sid, ctx.sign(Ticket(self.judge.lock, message.number)), None))
+        else:
+            GrantAll.on_message(self, ctx, source, message)
+
+
+class Branching(Server):
+    """Each time anew: grants, refuses, follows the protocol, or stays silent."""
+
+    __slots__ = ()
+
+    def on_message(self, ctx, source, message):
+        way = (GrantAll, Refuses, Server, Mute)[ctx.choose(4)]
+        way.on_message(self, ctx, source, message)
 
 
 class IgnoresOrder(Server):

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from trinco.core.ids import bit
 from trinco.core.snapshot import take
 from trinco.protocols.bakery.automaton import State
-from trinco.protocols.bakery.broadcasting import BroadcastClient, Broadcasting, BroadcastServer, Requests
+from trinco.protocols.bakery.broadcasting import BroadcastClient, BroadcastServer, Requests
 from trinco.protocols.bakery.certificates import Begun
-from trinco.protocols.bakery.client import Client
 from trinco.protocols.bakery.messages import Exit, Get, Listen
 from trinco.protocols.bakery.system import Bakery
 from trinco.protocols.bakery.turns import turn_of
@@ -82,17 +81,6 @@ SERVERS = {"mute": Mute, "nonsense": EchoesNonsense, "twice": EchoesTwice, "read
 # Clients that lie
 
 
-class Lying(Broadcasting):
-    """The world of a client that does as an honest one does, but tells it otherwise."""
-
-    __slots__ = ()
-
-    def broadcast(self, message, to):
-        client = self._client
-        client.requests += 1
-        client.tell(self._world, Initial(client.requests, message), to)
-
-
 @dataclass(slots=True)
 class LyingClient(BroadcastClient):
     """Nobody asks it to enter, so it begins and ends turns by a timer of its own."""
@@ -114,13 +102,12 @@ class LyingClient(BroadcastClient):
 
     def acquire(self, ctx):
         self.replies = ()
-        Client.acquire(self, Lying(ctx, self))
+        BroadcastClient.acquire(self, ctx)
 
-    def release(self, ctx):
-        Client.release(self, Lying(ctx, self))
-
-    def _set_ticket(self, ctx, justification):
-        Client._set_ticket(self, Lying(ctx, self), justification)
+    def request(self, ctx, message):
+        """As an honest one does, but told otherwise."""
+        self.requests += 1
+        self.tell(ctx, Initial(self.requests, message), self.judge.servers)
 
     def tell(self, ctx, initial, to):
         raise NotImplementedError

@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(entry: Entry, options: argparse.Namespace) -> int:
     if options.byzantine:
-        raise UsageError(f"{entry.name} lists no Byzantine behaviour; '--byzantine' is for {LEASE}")
+        raise UsageError(f"'--byzantine' is for {LEASE} here; for what others list there is 'trinco sim'")
     if options.notices:
         raise UsageError(f"{entry.name} is no election: '--notices' is for those")
     n = options.n or 3

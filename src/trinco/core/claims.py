@@ -67,6 +67,16 @@ class Claims:
     elects: bool = False
     """An election: nobody enters, and what is said of an entry is meant of an election."""
     roles: Mapping[str, Formula] = field(default_factory=dict)
+    """How many nodes have each role, in the order of their ids."""
+    liars: Mapping[str, Formula] = field(default_factory=dict)
+    """Of some roles, how many may lie: where ``byzantine``, of all together, does not say it."""
+
+    def places(self, role: str, **values: float) -> range:
+        """The ids of the nodes that have a role."""
+        sizes = [int(size.high(**values)) for size in self.roles.values()]
+        position = list(self.roles).index(role)
+        start = sum(sizes[:position])
+        return range(start, start + sizes[position])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for ``--json``."""

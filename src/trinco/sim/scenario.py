@@ -75,7 +75,15 @@ class Scenario:
         liars = self.claims.byzantine.high(**self.values)
         if len(self.byzantine) > liars:
             return f"{len(self.byzantine)} Byzantine node{'s' * (len(self.byzantine) > 1)} (claimed: {liars:g})"
-        return self._beyond_network()
+        return self._beyond_roles() or self._beyond_network()
+
+    def _beyond_roles(self) -> str | None:
+        for role, most in self.claims.liars.items():
+            places, claimed = self.claims.places(role, **self.values), most.high(**self.values)
+            lying = sum(node in places for node in self.byzantine)
+            if lying > claimed:
+                return f"{lying} Byzantine {role}s (claimed: {claimed:g})"
+        return None
 
     def _beyond_network(self) -> str | None:
         drops = any(isinstance(fault, Partition) and fault.drops for fault in self.faults)

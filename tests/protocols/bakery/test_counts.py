@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import pytest
 
+from trinco.lab.bakery_campaign import ACCURATE, KINDS
 from trinco.lab.exhibits.bakery_automaton import ExitsOnlyFromC, OnlyGetsAtRest
 from trinco.protocols.bakery.lying_servers import AnyOf, GrantAll, Mute
 from trinco.protocols.bakery.server import Server
@@ -16,8 +17,7 @@ from trinco.sim.scenario import Scenario
 from trinco.sim.simulation import Simulation, run
 from trinco.sim.workload import Closed, Scripted, saturated
 
-ACCURATE = Bakery(hold=1000.0, extension=6000.0, silence=400.0, choosing=300.0, cap=6000.0)
-HASTY = Bakery(hold=1000.0, extension=6000.0, silence=400.0, choosing=25.0, cap=6000.0)
+HASTY = KINDS["hasty"]
 WIDE = Links(Uniform(1.0, 110.0))
 QUICK = Links(Uniform(0.001, 0.02))
 

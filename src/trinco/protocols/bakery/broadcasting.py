@@ -17,20 +17,18 @@ also serves clients that crash while they send: a broadcast that reached too few
 for it would wait for ever. A client that no server has heard from is believed in when somebody shows its signature.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trinco.core.authentication import Authenticator
 from trinco.core.context import Context
 from trinco.core.errors import UsageError
 from trinco.core.ids import bit
-from trinco.core.instant import Instant
 from trinco.core.message import Message
 from trinco.protocols.bakery.automaton import State
 from trinco.protocols.bakery.certificates import Begun
 from trinco.protocols.bakery.client import Client
-from trinco.protocols.bakery.messages import Exit, Get, GetReply, Listen, Set
+from trinco.protocols.bakery.messages import Exit, Get, Listen, Set
 from trinco.protocols.bakery.server import Server
 from trinco.protocols.bakery.suspicion import with_entry
 from trinco.protocols.bakery.turns import turn_of
@@ -214,51 +212,15 @@ class BroadcastServer(Server):
         raise UsageError("servers that broadcast cannot be merged: their votes name them by position")
 
 
-class Broadcasting(Context):
-    """The world of a client whose requests are broadcast: numbered, and the number stored before each goes out."""
-
-    __slots__ = ("_client", "_world", "me")
-
-    def __init__(self, world: Context, client: "BroadcastClient") -> None:
-        self._world, self._client = world, client
-        self.me = world.me
-
-    def broadcast(self, message: Message, to: Iterable[int]) -> None:
-        client = self._client
-        client.requests += 1
-        self._world.store((client.sid, client.requests))
-        self._world.broadcast(Initial(client.requests, message), to)
-
-    def store(self, value: Any) -> None:
-        """The turn is stored with the number."""
-
-    def set_timer(self, name: str, delay: float) -> None:
-        self._world.set_timer(name, delay)
-
-    def cancel_timer(self, name: str) -> None:
-        self._world.cancel_timer(name)
-
-    def now(self) -> Instant:
-        return self._world.now()
-
-    @property
-    def authenticator(self) -> Authenticator:
-        return self._world.authenticator
-
-
 @dataclass(slots=True)
 class BroadcastClient(Client):
     requests: int = 0
     """How many it has broadcast, in all its lives. If it began again from 1, servers would take it for old news."""
 
-    def acquire(self, ctx: Context) -> None:
-        Client.acquire(self, Broadcasting(ctx, self))
-
-    def _set_ticket(self, ctx: Context, justification: tuple[GetReply, ...]) -> None:
-        Client._set_ticket(self, Broadcasting(ctx, self), justification)
-
-    def release(self, ctx: Context) -> None:
-        Client.release(self, Broadcasting(ctx, self))
+    def request(self, ctx: Context, message: Broadcast) -> None:
+        self.requests += 1
+        ctx.store((self.sid, self.requests))
+        ctx.broadcast(Initial(self.requests, message), to=self.judge.servers)
 
     def on_restart(self, ctx: Context, stored: Any) -> None:
         sid, self.requests = stored or (0, 0)

@@ -82,10 +82,14 @@ class Client(Process):
         ctx.store(self.sid)
         self.access = Access.GET
         turn = ctx.sign(Begun(self.judge.lock, ctx.me, self.sid))
-        ctx.broadcast(Get(self.sid, turn, self.wants_signatures), to=self.judge.servers)
+        self.request(ctx, Get(self.sid, turn, self.wants_signatures))
+
+    def request(self, ctx: Context, message: Get | Set | Exit) -> None:
+        """An access that changes what servers know."""
+        ctx.broadcast(message, to=self.judge.servers)
 
     def release(self, ctx: Context) -> None:
-        ctx.broadcast(Exit(self.sid, self._certificate()), to=self.judge.servers)
+        self.request(ctx, Exit(self.sid, self._certificate()))
         for name in ("heartbeat", "silence"):
             ctx.cancel_timer(name)
         self.access = Access.NONE
@@ -160,7 +164,7 @@ class Client(Process):
         self.number, self.access = number, Access.SET
         self._note_heartbeat(ctx, 0)
         arm(ctx, "silence", self.silence)
-        ctx.broadcast(Set(self.sid, number, trimmed(justification)), to=self.judge.servers)
+        self.request(ctx, Set(self.sid, number, trimmed(justification)))
 
     def _note_heartbeat(self, ctx: Context, heartbeat: int) -> None:
         good_until = ctx.now() + self.timing.lease

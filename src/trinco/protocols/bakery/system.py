@@ -49,8 +49,8 @@ CLAIMS = Claims(
     fencing=True,
     timed=True,
     roles={"client": Formula("c"), "server": Formula("s")},
+    liars={"server": Formula("f")},
 )
-"""Any number of clients may lie, and f servers: a count alone cannot say so."""
 
 BROADCASTS = ("none", "bracha")
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from trinco.lab.open_system import OpenSystem, Tables
+from trinco.lab.bakery_open_system import OpenSystem, Tables
 from trinco.protocols.bakery.system import Bakery
 
 
