@@ -1,6 +1,8 @@
 """The same examples on every machine, and no complaint when a machine is slow: a test run must not depend on luck. And
 the servers that any test may ask for: one of each for a whole run."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
 
 from tests.stores.postgres_server import postgres_server, postgres_template
@@ -10,3 +12,6 @@ __all__ = ["postgres_server", "postgres_template", "redis_server", "redis_server
 
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""A run under nohup would hand it on, ignored, to every process that a test starts."""

@@ -197,12 +197,14 @@ def states(model: Model) -> int:
     return result.progress.states
 
 
-@pytest.mark.parametrize(("kind", "expected"), list(zip(KINDS, [10_902, 9_617, 6_909, 69_641, 670], strict=True)))
+@pytest.mark.parametrize(("kind", "expected"), list(zip(KINDS, [10_902, 9_617, 6_909, 69_641, 670, 930], strict=True)))
 def test_two_clients_that_ask_give_up_and_leave_are_never_inside_together(kind: str, expected: int) -> None:
     assert states(one_store(kind)) == expected
 
 
-@pytest.mark.parametrize(("kind", "expected"), list(zip(KINDS, [19_686, 17_814, 12_498, 117_201, 1_226], strict=True)))
+@pytest.mark.parametrize(
+    ("kind", "expected"), list(zip(KINDS, [19_686, 17_814, 12_498, 117_201, 1_226, 1_790], strict=True))
+)
 def test_nor_when_one_of_them_crashes(kind: str, expected: int) -> None:
     assert states(one_store(kind, crashes=1)) == expected
 

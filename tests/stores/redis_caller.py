@@ -11,7 +11,7 @@ from tests.stores.servers import RedisServer
 from trinco.leases.accesses import Access, Apply, Read, Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item
-from trinco.leases.operation import Operation
+from trinco.leases.operation import Handed, Operation
 from trinco.leases.owner import owner_name
 from trinco.stores.redis import RedisLink, RedisStore
 from trinco.stores.store import Hint
@@ -32,6 +32,7 @@ class Caller:
         self.link: RedisLink = RedisStore(url).connect(address)
         self.opened.append(self)
         self.hints: list[str] = []
+        self.handed: list[Handed] = []
         self._replies: list[Any] = []
 
     def send(self, resource: str, operation: Operation | Access) -> None:
@@ -64,6 +65,8 @@ class Caller:
             for each in self.link.receive():
                 if isinstance(each, Hint):
                     self.hints.append(each.owner)
+                elif isinstance(each, Handed):
+                    self.handed.append(each)
                 else:
                     self._replies.append(each)
 

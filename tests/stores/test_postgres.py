@@ -20,7 +20,7 @@ from trinco.core.errors import ConfigError, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read, Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
 from trinco.leases.owner import owner_name
 from trinco.stores.postgres import PostgresStore
 from trinco.stores.postgres_calls import COUNT as NEXT_IN_SQL
@@ -46,16 +46,15 @@ def arrivals(link: PostgresLink, timeout: float = LIMIT) -> list[Any]:
     return link.receive() if readable else []
 
 
-def replies(link: PostgresLink, how_many: int) -> tuple[list[Any], list[str]]:
-    """So many replies, and the owners of the hints that came with them."""
+def replies(link: PostgresLink, how_many: int) -> tuple[list[Any], list[Any]]:
+    """So many replies, and what was said besides: what was handed over, and of hints the owners."""
     arrived: list[Any] = []
     end = time.monotonic() + LIMIT
-    while sum(not isinstance(each, Hint) for each in arrived) < how_many:
+    while sum(not isinstance(each, Hint | Handed) for each in arrived) < how_many:
         assert time.monotonic() < end, f"only {arrived} arrived"
         arrived += arrivals(link)
-    return [each for each in arrived if not isinstance(each, Hint)], [
-        each.owner for each in arrived if isinstance(each, Hint)
-    ]
+    said = [each.owner if isinstance(each, Hint) else each for each in arrived if isinstance(each, Hint | Handed)]
+    return [each for each in arrived if not isinstance(each, Hint | Handed)], said
 
 
 def access(link: PostgresLink, resource: str, wanted: Access) -> Any:
@@ -112,7 +111,8 @@ entries = st.sampled_from([b"one", b"\0two", b"three", b"", None])
 steps = st.sampled_from([0, 1, 7, -5])
 """A token, counted from the largest committed one."""
 guesses = st.one_of(st.just(NEXT), steps, st.just(2 * 3600 * MICROSECONDS), st.none())
-requests = st.builds(Request, claims, st.sampled_from([50, 100]), tickets, waits, guesses, entries)
+serials = st.one_of(st.none(), st.integers(0, 3))
+requests = st.builds(Request, claims, st.sampled_from([50, 100]), tickets, waits, guesses, entries, serials)
 plain_requests = st.builds(Request, claims, st.just(50), st.none(), st.just(0), guesses, entries)
 releases = st.builds(Release, claims)
 commits = st.builds(Commit, claims, steps, entries)
@@ -133,8 +133,10 @@ def in_microseconds(operation: Any) -> Any:
 
 
 def without_times(item: Item) -> Item:
+    """And without what only a hand-over needs, which a read does not tell."""
     holder = item.holder and item.holder.but(until=0)
-    return item.but(holder=holder, waiters=tuple(each.but(until=0) for each in item.waiters))
+    waiters = tuple(each.but(until=0, serial=None, ttl=0, token=None) for each in item.waiters)
+    return item.but(holder=holder, waiters=waiters)
 
 
 class Twin:
@@ -146,13 +148,17 @@ class Twin:
     def largest(self) -> int:
         return self.item.token if self.item else int(time.time() * MICROSECONDS)
 
-    def apply(self, operation: Operation, now: int) -> tuple[Answer, list[str]]:
+    def apply(self, operation: Operation, now: int) -> tuple[Answer, list[Any]]:
         limits = Limits(60 * MICROSECONDS, token=now + 3600 * MICROSECONDS)
         item = self.item or Item(now)
         item, answer, woken = item.apply(in_microseconds(operation), now, limits)
+        said: list[Any] = [each.owner for each in woken]
+        if woken and item.holder is None:
+            item, handed = item.hand_over(now, limits)
+            said = said if handed is None else [handed.but(beyond=handed.beyond / MICROSECONDS)]
         if self.item or isinstance(operation, Request):
             self.item = item
-        return answer.but(remaining=answer.remaining / MICROSECONDS), [each.owner for each in woken]
+        return answer.but(remaining=answer.remaining / MICROSECONDS), said
 
 
 @settings(max_examples=300)
@@ -162,8 +168,8 @@ def test_the_functions_in_sql_answer_as_the_item_does(twin_link: PostgresLink, h
     for step in history:
         operation = with_token(step, twin.largest())
         assert twin_link.send(name, Apply(operation)) is None
-        (answer,), hints = replies(twin_link, 1)
-        assert (answer, hints) == twin.apply(operation, twin_link.store_time), operation
+        (answer,), said = replies(twin_link, 1)
+        assert (answer, said) == twin.apply(operation, twin_link.store_time), operation
     if twin.item:
         assert without_times(read(twin_link, name)) == without_times(twin.item)
 
@@ -367,14 +373,16 @@ def test_a_grant_waits_for_the_disk_even_where_the_database_would_not(
     statements = queries("trinco")
     term, me, you = timedelta(seconds=9), (name, "me", 1), (name, "you", 1)
     calls = [
-        ("on", b"trinco_request", [*me, term, timedelta(0), None, NEXT_IN_SQL, None]),
+        ("on", b"trinco_request", [*me, term, timedelta(0), None, NEXT_IN_SQL, None, None]),
         ("off", b"trinco_give_back", me),
         ("on", b"trinco_take_counted", [*me, term, None]),
         ("on", b"trinco_extend", [*me, term]),
-        ("off", b"trinco_request", [*you, term, term, 7, NEXT_IN_SQL, None]),
+        ("off", b"trinco_request", [*you, term, term, 7, NEXT_IN_SQL, None, None]),
         ("off", b"trinco_give_back", me),
-        ("on", b"trinco_turn_counted", [*you, term, None, 7]),
-        ("off", b"trinco_release", you),
+        ("on", b"trinco_request", [*you, term, term, 7, NEXT_IN_SQL, None, None]),
+        ("off", b"trinco_request", [*me, term, term, 8, NEXT_IN_SQL, None, 1]),
+        ("on", b"trinco_give_back", you),  # which hands it over
+        ("off", b"trinco_release", me),
     ]
     with postgres_server.connect(cursor_factory=psycopg.RawCursor) as connection:
         for expected, statement, parameters in calls:
@@ -678,7 +686,7 @@ def test_tables_that_vanish_are_named(postgres_server: PostgresServer) -> None:
 def test_a_url_says_where_and_keeps_its_password() -> None:
     store = PostgresStore("postgres://ana:secret@db.example:6543/locks?t_max=2s&sslmode=require&password=secret")
     assert store.url == "postgres://ana@db.example:6543/locks?t_max=2s&sslmode=require"
-    assert (store.domain, store.kind, store.local, store.t_max) == ("db.example:6543", "one-access", False, 2)
+    assert (store.domain, store.kind, store.local, store.t_max) == ("db.example:6543", "handing-over", False, 2)
     assert PostgresStore("postgresql://a,[::1]:7/x").domain == "a:5432,[::1]:7"
     assert PostgresStore("postgresql:///x?host=/run/pg&port=7").domain == "/run/pg:7"
 

@@ -15,7 +15,7 @@ from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Begin
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
 from trinco.stores.redis import MOST_AWAITED, RedisStore
 from trinco.stores.redis_words import MICRO
 from trinco.stores.store import Failed
@@ -42,9 +42,10 @@ def name() -> str:
 
 # The twin of Item.apply
 
+OWNERS = [(1, "ana"), (2, "Zoe"), (3, "Éva")]
 CLAIMS = st.builds(
     lambda who, attempt: mine(who[0], attempt, who[1]),
-    st.sampled_from([(1, "ana"), (2, "Zoe"), (3, "Éva")]),
+    st.sampled_from(OWNERS),
     st.integers(1, 2),
 )
 TICKETS = st.one_of(st.none(), st.integers(0, 2), st.just(2**52 - 1))
@@ -54,9 +55,10 @@ GUESSES = st.one_of(st.integers(-2, 2), st.sampled_from([3_000 * MICRO, 4_000 * 
 """Tokens: small ones are distances from the lock's own, large ones from the clock."""
 TOKENS = st.one_of(st.none(), st.just(NEXT), GUESSES)
 ENTRIES = st.one_of(st.none(), st.binary(max_size=30))
+SERIALS = st.one_of(st.none(), st.integers(0, 3))
 OPERATIONS = st.one_of(
     st.builds(Request, CLAIMS, TTLS, TICKETS, WAITS, TOKENS, ENTRIES),
-    st.builds(Request, CLAIMS, st.just(30.0), TICKETS, st.just(25.0), TOKENS, ENTRIES),
+    st.builds(Request, CLAIMS, st.just(30.0), TICKETS, st.just(25.0), TOKENS, ENTRIES, SERIALS),
     st.builds(Commit, CLAIMS, GUESSES, ENTRIES),
     st.builds(Commit, CLAIMS, st.integers(0, 1), ENTRIES),
     st.builds(Extend, CLAIMS, TTLS, st.integers(0, 3)),
@@ -78,10 +80,11 @@ def in_microseconds(operation: Operation) -> Operation:
 
 
 class Model:
-    """``Item.apply`` at the very microsecond at which the server did it."""
+    """``Item.apply`` at the very microsecond at which the server did it. ``said``: what it says unasked."""
 
     def __init__(self) -> None:
         self.item: Item | None = None
+        self.said: list[Handed | str] = []
 
     def at(self, now: int) -> Item:
         return Item(now) if self.item is None else self.item
@@ -89,27 +92,43 @@ class Model:
     def apply(self, operation: Operation, now: int) -> Answer:
         before = self.at(now)
         limits = Limits(round(T_MAX * MICRO), 1024, now + 3600 * MICRO)
-        after, answer, _ = before.apply(in_microseconds(operation), now, limits)
+        after, answer, woken = before.apply(in_microseconds(operation), now, limits)
+        handed = None
+        if woken and after.holder is None:
+            after, handed = after.hand_over(now, limits)
+        if handed is not None:
+            self.said.append(handed.but(beyond=handed.beyond / MICRO))
+        else:
+            self.said += [each.owner for each in woken]
         if after is not before:
             self.item = after
         return answer.but(remaining=answer.remaining / MICRO)
 
+    def told(self) -> tuple[list[str], list[Handed]]:
+        """The hints, and what was handed over."""
+        hints = [each for each in self.said if isinstance(each, str)]
+        return hints, [each for each in self.said if isinstance(each, Handed)]
+
 
 def in_seconds(item: Item, now: int) -> Item:
-    return item.settled(now).counted_from(now)._moved(lambda remaining: remaining / MICRO)
+    """As it is read: without what only a hand-over needs."""
+    read = item.settled(now).counted_from(now)._moved(lambda remaining: remaining / MICRO)
+    return read.but(waiters=tuple(each.but(serial=None, ttl=0, token=None) for each in read.waiters))
 
 
 @settings(max_examples=300)
 @given(operations=st.lists(OPERATIONS, min_size=12, max_size=30))
 def test_the_script_is_the_twin_of_apply(redis_server: RedisServer, operations: list[Operation]) -> None:
     caller, model, name = Caller(redis_server.url), Model(), next(_fresh_names)
-    caller.link.expect_hints(mine().owner)  # all claims have this address, so nobody is taken for dead
+    for number, client in OWNERS:  # all claims have this address, so nobody is taken for dead
+        caller.link.expect_hints(mine(number, 1, client).owner)
     for each in operations:
         operation = with_real_token(each, model.item)
         said = caller.ask(name, operation)
         assert said == model.apply(operation, caller.link.store_time), operation
         read = caller.item(name)
         assert read == in_seconds(model.at(caller.link.store_time), caller.link.store_time)
+        assert (caller.hints, caller.handed) == model.told()
     close_callers()
 
 

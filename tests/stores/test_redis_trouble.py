@@ -48,7 +48,7 @@ def test_a_url_is_understood_and_shown_without_its_password(url: str, place: Pla
     assert parse(url) == place
     store = RedisStore(url)
     assert (store.url, store.domain, store.t_max) == (place.shown, place.domain, place.t_max)
-    assert (store.kind, store.local) == ("one-access", False)
+    assert (store.kind, store.local) == ("handing-over", False)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ def lease_model(
         raise BeyondClaims(f"with f={system.f} the quorum lease does not claim to survive {count}")
     if drift and not time:
         raise UsageError("clocks that drift need time to pass")
-    system = replace(system, brief=True)
+    polls = 1.0 if "handing-over" in system.stores else system.poll  # its requests are numbered: they must be few
+    system = replace(system, brief=True, poll=polls)
     nodes = list(system(system.n))
     for liar, behaviour in byzantine.items():
         nodes[liar] = BEHAVIOURS[behaviour].in_place_of(nodes[liar])
@@ -62,8 +63,13 @@ def lease_model(
         symmetric=_alike(system, liars) if symmetry else (),
         reductions=reductions,
         monitors=[TokenRises()] if nodes[0].terms.fenced else (),  # type: ignore[attr-defined]
-        reachable={"everybody is served": everybody_is_served} if system.policy is Policy.PRIORITY else {},
+        reachable={"everybody is served": everybody_is_served} if _serves_everybody(system, time) else {},
     )
+
+
+def _serves_everybody(system: QuorumLease, time: bool) -> bool:
+    """Whoever waits and may poll a few times only is forgotten when time passes."""
+    return system.policy is Policy.PRIORITY and not (time and system.poll)
 
 
 def _alike(system: QuorumLease, liars: frozenset[int]) -> list[frozenset[int]]:

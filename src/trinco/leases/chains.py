@@ -28,7 +28,8 @@ class Base(Value):
     """What the client knows of one base. ``grade``: its last word in this attempt (or renewal), None while it has not
     spoken. ``token``: what it committed; ``seen``: the largest token that it showed. ``until``: how long its vote may
     be believed. ``mine``: whether it granted us what we hold; what a base says after we hold changes nothing, since
-    asking a base for what we already have there is as good as extending it."""
+    asking a base for what we already have there is as good as extending it. ``serial``: of our
+    last request that it may hand over to; ``waiting``: until when, at least, that makes it remember us."""
 
     __slots__ = (
         "asked",
@@ -40,9 +41,11 @@ class Base(Value):
         "owed",
         "poisoned",
         "seen",
+        "serial",
         "ticket",
         "token",
         "until",
+        "waiting",
     )
 
     def __init__(self) -> None:
@@ -63,6 +66,8 @@ class Base(Value):
         self.seen = 0
         self.ticket = 0
         self.mine = False
+        self.waiting: Instant | None = None
+        self.serial = 0
 
     def in_words(self) -> str:
         """For timelines."""
@@ -83,11 +88,22 @@ class Base(Value):
             ticket=0,
             mine=False,
             poisoned=False,
+            waiting=None,
+            serial=0,
         )
 
     def held(self) -> "Base":
         """Once we hold, all that matters is where our entry is."""
-        return self.but(chain=without_belief(self.chain), grade=None, until=None, token=None, seen=0, ticket=0)
+        return self.but(
+            chain=without_belief(self.chain),
+            grade=None,
+            until=None,
+            token=None,
+            seen=0,
+            ticket=0,
+            waiting=None,
+            serial=0,
+        )
 
 
 class Chains:

@@ -21,6 +21,8 @@ keeps asking every base. A base grants to the smallest ticket. Whoever is grante
 waits, and does not hold the lease yet, first forgets that vote and then yields that base (and never because of what
 *another* base says: a liar must not have more influence than its vote). So the smallest ticket collects all correct
 bases.
+
+A base that can speak up hands what is let go of to the first in line (``handed``), which saves it the question.
 """
 
 from enum import Enum
@@ -28,7 +30,7 @@ from enum import Enum
 from trinco.core.instant import Instant
 from trinco.leases.chains import ACCESS, OWED, Base, without_belief
 from trinco.leases.claim import Claim
-from trinco.leases.operation import FAILED, NEXT, Answer, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import FAILED, NEXT, Answer, Extend, Grade, Handed, Operation, Release, Request, Yield
 from trinco.leases.plan import Plan
 from trinco.leases.terms import Policy, Terms
 from trinco.leases.votes import Votes
@@ -124,6 +126,24 @@ class LeaseClient(Votes):
             self._guess_anew(ctx)
             self._ask(ctx, position)
 
+    def handed(self, ctx: "Any", position: int, handed: Handed) -> None:
+        """A base says that it is ours there, since somebody let go. That is a late answer to our last request, if that
+        is the one it is counted from and we have not yielded the base since."""
+        if not handed.makes_sense() or handed.claim.owner != self.owner:
+            return
+        if handed.claim != self.claim or self.stage in (Stage.IDLE, Stage.RESTING):
+            self.straggled(ctx, position, handed.claim)
+            return
+        base = self.bases[position]
+        if self.stage is not Stage.ASKING or base.poisoned or base.waiting is None or handed.serial != base.serial:
+            return
+        if not base.waiting > ctx.now():
+            self.hinted(ctx, position)  # too long ago: ask
+            return
+        until = min(self.terms.handed(base.waiting, handed.beyond), self.terms.belief(ctx.now()))
+        self._set(position, self._judged(ctx, base, handed.answer, until))
+        self._go_on(ctx, position, handed.answer, was_in_line=True)
+
     def _lost_touch(self, ctx: "Any", position: int, operation: Operation) -> None:
         harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
         if harmful and self.belongs(operation):
@@ -178,9 +198,17 @@ class LeaseClient(Votes):
     def _ask(self, ctx: "Any", position: int) -> None:
         claim = self.claim
         wait = 0 if self.ticket is None else self.terms.wait
+        serial = self._next_serial(ctx, position) if wait and self.algorithms[position].hands_over else None
         entry = self.signed(ctx, claim)
-        request = Request(claim, self.terms.ttl, self.ticket, wait, self.guess, entry)
+        request = Request(claim, self.terms.ttl, self.ticket, wait, self.guess, entry, serial)
         self._submit(ctx, position, request, self.believed_until(ctx))
+
+    def _next_serial(self, ctx: "Any", position: int) -> int:
+        """Of a request that stands until it is our turn. The base will remember us for longer than we note here: it
+        counts from when it gets the request."""
+        base = self.bases[position]
+        self._set(position, base.but(serial=base.serial + 1, waiting=ctx.now() + self.terms.wait))
+        return base.serial + 1
 
     def believed_until(self, ctx: "Any") -> Instant:
         """What may be believed if the request that is about to be sent is granted."""
@@ -247,17 +275,21 @@ class LeaseClient(Votes):
             answer = FAILED
         if self.stage is Stage.ASKING:
             if isinstance(operation, Yield):
-                self._ask_later(ctx, position)
+                self._stand_in_line_again(ctx, position)
                 return
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
-            self._decide(ctx)
-            if self.stage is Stage.ASKING:
-                if answer.grade is not Grade.COMMITTED and self.terms.widen:
-                    self._ask_the_rest(ctx)
-                self._carry_on(ctx, position, operation, answer)
+            self._go_on(ctx, position, answer, was_in_line=not _came_without_ticket(operation))
         elif self.stage is Stage.RENEWING and plan.until is not None:
             self._set(position, self._noted(ctx, self.bases[position], plan, answer))
             self._count_renewals(ctx, position, operation)
+
+    def _go_on(self, ctx: "Any", position: int, answer: Answer, *, was_in_line: bool) -> None:
+        """A base has said something about what we are asking for."""
+        self._decide(ctx)
+        if self.stage is Stage.ASKING:
+            if answer.grade is not Grade.COMMITTED and self.terms.widen:
+                self._ask_the_rest(ctx)
+            self._carry_on(ctx, position, answer, was_in_line)
 
     def _decide(self, ctx: "Any") -> None:
         votes = self._votes(ctx)
@@ -296,13 +328,13 @@ class LeaseClient(Votes):
             self.ticket = 1 + max(base.ticket for base in answered)
             self._ask_idle_bases(ctx)
 
-    def _carry_on(self, ctx: "Any", position: int, operation: Operation, answer: Answer) -> None:
+    def _carry_on(self, ctx: "Any", position: int, answer: Answer, was_in_line: bool) -> None:
         """Nothing is decided yet: yield this base, or ask it again, now or at the next poll."""
         base = self.bases[position]
         idle = not base.chain and self.ticket is not None
         if idle and answer.smaller and answer.grade.is_grant:
             self._yield(ctx, position)
-        elif idle and not base.poisoned and answer.grade is not Grade.FAILED and _came_without_ticket(operation):
+        elif idle and not base.poisoned and answer.grade is not Grade.FAILED and not was_in_line:
             self._ask(ctx, position)  # it does not know yet that we wait
         else:
             self._ask_later(ctx, position, answer)
@@ -322,9 +354,18 @@ class LeaseClient(Votes):
 
     def _yield(self, ctx: "Any", position: int) -> None:
         """First forget the vote, then give it away: a vote that a message under way can revoke is never counted."""
-        self._set(position, self.bases[position].but(grade=Grade.REFUSED, until=None, token=None, mine=False))
+        base = self.bases[position]
+        self._set(position, base.but(grade=Grade.REFUSED, until=None, token=None, mine=False, waiting=None))
         claim = self.claim
         self._submit(ctx, position, Yield(claim, self.ticket, self.terms.wait, self.signed(ctx, claim)), None)
+
+    def _stand_in_line_again(self, ctx: "Any", position: int) -> None:
+        """A base that hands over does so on a request, and a yield is none."""
+        base = self.bases[position]
+        if self.algorithms[position].hands_over and not base.chain and not base.poisoned:
+            self._ask(ctx, position)
+        else:
+            self._ask_later(ctx, position)
 
     def _ask_idle_bases(self, ctx: "Any") -> None:
         for position, base in enumerate(self.bases):

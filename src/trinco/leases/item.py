@@ -11,7 +11,7 @@ A term that ends *at* now is over.
 
 from trinco.core.value import Value
 from trinco.leases.claim import Claim
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,13 +49,28 @@ class Holder(Value):
 
 
 class Waiter(Value):
-    __slots__ = ("claim", "entry", "ticket", "until")
+    """``serial``, ``ttl`` and ``token``: of the request, for a base that hands over. ``serial`` None: it is only to be
+    woken."""
 
-    def __init__(self, claim: Claim, until: "Time", ticket: int, entry: "Any") -> None:
+    __slots__ = ("claim", "entry", "serial", "ticket", "token", "ttl", "until")
+
+    def __init__(
+        self,
+        claim: Claim,
+        until: "Time",
+        ticket: int,
+        entry: "Any",
+        serial: int | None = None,
+        ttl: float = 0,
+        token: "int | str | None" = None,
+    ) -> None:
         self.claim = claim
         self.until = until
         self.ticket = ticket
         self.entry = entry
+        self.serial = serial
+        self.ttl = ttl
+        self.token = token
 
     @property
     def rank(self) -> "tuple[int, Any]":
@@ -125,6 +140,20 @@ class Item(Value):
     def first_in_line(self) -> tuple[Claim, ...]:
         """Whom it is worth to wake: the first who waits, if nobody holds."""
         return (self.waiters[0].claim,) if self.holder is None and self.waiters else ()
+
+    def hand_over(self, now: "Time", limits: Limits = NO_LIMITS) -> "tuple[Item, Handed | None]":
+        """Give a free lock to the first in line, as if it asked just now: for a base that can tell it so. None if
+        nobody waits, or whoever does wants to be woken and ask by itself. Its ticket is the smallest, so nothing need
+        be said of others."""
+        first = self.waiters[0] if self.holder is None and self.waiters else None
+        if first is None or first.serial is None:
+            return self, None
+        item, answer = self.request(
+            Request(first.claim, first.ttl, first.ticket, 0, first.token, first.entry), now, limits
+        )
+        assert item.holder is not None
+        said = Answer(answer.grade, answer.token, evidence=answer.evidence)
+        return item, Handed(first.claim, first.serial, item.holder.until - first.until, said)
 
     def who_must_yield(self, request: Request) -> tuple[Claim, ...]:
         """The holder, if somebody with a smaller ticket has come: perhaps it does not hold the whole yet."""
@@ -200,13 +229,16 @@ class Item(Value):
         ticket = self.largest_ticket(request.claim)
         item = self
         if request.wait and request.ticket is not None and not self._waits_already(request, now):
-            item = self.with_waiter(Waiter(request.claim, now + request.wait, request.ticket, request.entry), limits)
+            item = self.with_waiter(_waiter(request, now), limits)
         return item, Answer(
             Grade.REFUSED, None, remaining, item.has_smaller(request.claim, request.ticket), None, ticket
         )
 
     def _waits_already(self, request: Request, now: "Time") -> bool:
-        """And for a while to come: a store that compares and sets need not be written at every poll."""
+        """And for a while to come: a store that compares and sets need not be written at every poll. One that hands
+        over must: what it hands over is counted from the last request."""
+        if request.serial is not None:
+            return False
         for each in self.waiters:
             if each.claim == request.claim and each.ticket == request.ticket:
                 return bool(each.until - now > request.wait / 2)
@@ -285,3 +317,11 @@ class Item(Value):
             holder=None if holder is None else holder.but(until=move(holder.until)),
             waiters=tuple(each.but(until=move(each.until)) for each in self.waiters),
         )
+
+
+def _waiter(request: Request, now: "Time") -> Waiter:
+    assert request.ticket is not None
+    until = now + request.wait
+    if request.serial is None:
+        return Waiter(request.claim, until, request.ticket, request.entry)
+    return Waiter(request.claim, until, request.ticket, request.entry, request.serial, request.ttl, request.token)

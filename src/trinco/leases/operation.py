@@ -30,10 +30,11 @@ class Request(Operation):
 
     Without a ticket it is granted only where nobody waits. With one, and with ``wait`` seconds, a refused owner is
     remembered as a waiter for that long. ``token`` is the guess that the base commits if it is large enough, None
-    where leases are not fenced; ``entry`` is the signed statement of all this, which the base keeps.
+    where leases are not fenced; ``entry`` is the signed statement of all this, which the base keeps. ``serial``: which
+    of an attempt's requests this is, for a base that hands over (see ``Handed``); None: it shall only wake me.
     """
 
-    __slots__ = ("entry", "ticket", "token", "ttl", "wait")
+    __slots__ = ("entry", "serial", "ticket", "token", "ttl", "wait")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Request(Operation):
         wait: float = 0,
         token: "int | str | None" = None,
         entry: "Any" = None,
+        serial: int | None = None,
     ) -> None:
         self.claim = claim
         self.ttl = ttl
@@ -50,6 +52,7 @@ class Request(Operation):
         self.wait = wait
         self.token = token
         self.entry = entry
+        self.serial = serial
 
 
 class Commit(Operation):
@@ -159,3 +162,39 @@ class Answer(Value):
 
 
 FAILED = Answer(Grade.FAILED)
+
+
+class Handed(Value):
+    """What a base says without being asked: somebody let go, and you were the first in line, so it is yours.
+
+    ``answer`` is what a request would have got at that moment. For how long may it be believed? Not from when this
+    arrives, since it may have been under way for long. But the base got our request, the one with this ``serial``,
+    after we had sent it; it meant to remember us as a waiter until some moment, and now the lease lasts until another:
+    ``beyond`` is how much later. What we noted when we sent that request is no later than what the base did, so
+    ``beyond`` may be added to it. With any other request it would be too much.
+    """
+
+    __slots__ = ("answer", "beyond", "claim", "serial")
+
+    def __init__(self, claim: Claim, serial: int, beyond: float, answer: Answer) -> None:
+        self.claim = claim
+        self.serial = serial
+        self.beyond = beyond
+        self.answer = answer
+
+    @property
+    def owner(self) -> "Any":
+        """To whom it is said."""
+        return self.claim.owner
+
+    def makes_sense(self) -> bool:
+        """Whether every field is what it must be: a store may say anything."""
+        beyond, answer = self.beyond, self.answer
+        return (
+            isinstance(self.claim, Claim)
+            and type(beyond) in NUMBERS
+            and -SOME_DAY < beyond < SOME_DAY
+            and isinstance(answer, Answer)
+            and answer.makes_sense()
+            and answer.grade.is_grant
+        )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
         fences: bool
         counts: bool
+        hands_over: bool
 
         def steps(self, operation: Operation, memory: Any) -> Steps: ...
 

@@ -152,6 +152,12 @@ class Terms(Value):
         coarser = granularity - self.granularity
         return until + -coarser * (1 - self.rho) if until is not None and coarser > 0 else until
 
+    def handed(self, waiting: Instant, beyond: float) -> Instant:
+        """The same for what was handed over, which lasts ``beyond`` longer than the store would have remembered us as a
+        waiter; ``waiting`` is when that was over at the earliest. Its term counts from the request before."""
+        term = self.wait + beyond
+        return waiting + ((term - self.granularity - self.sigma) * (1 - self.rho) - self.wait)
+
     def belief(self, start: Instant) -> Instant:
         """v = t_start + (T - g - sigma)(1 - rho). A correct base stamped its entry after ``start``; by its own clock it
         keeps it for T, less what its clock rounds away, steps or runs faster than ours."""

@@ -59,20 +59,23 @@ class Votes(Chains):
     def _noted(self, ctx: "Any", base: Base, plan: Plan, answer: Answer) -> Base:
         """The base's record after its answer to a request, a commit or an extension."""
         operation, grade, token = plan.operation, answer.grade, answer.token
-        granted = grade.is_grant
-        seen = self.token_in(ctx, answer.evidence) if answer.evidence is not None else 0
         if isinstance(operation, Commit):  # the term is still the one that was granted
-            if granted and token != operation.token:
-                grade, granted = (
-                    Grade.FAILED,
-                    False,
-                )  # no store says so: asked again, a liar would keep us busy for ever
-            return base.but(grade=grade, token=token, seen=seen, mine=granted)
-        until = self.terms.allowing_for(plan.until, answer.granularity) if granted else None
+            if grade.is_grant and token != operation.token:
+                grade = Grade.FAILED  # no store says so: asked again, a liar would keep us busy for ever
+            return base.but(grade=grade, token=token, seen=self._seen(ctx, answer), mine=grade.is_grant)
+        until = self.terms.allowing_for(plan.until, answer.granularity) if grade.is_grant else None
         if isinstance(operation, Extend):  # what was ours and is gone must not be asked for anew: it had a gap
-            return base.but(grade=grade, token=token, seen=seen, until=until)
+            return base.but(grade=grade, token=token, seen=self._seen(ctx, answer), until=until)
+        return self._judged(ctx, base, answer, until)
+
+    def _judged(self, ctx: "Any", base: Base, answer: Answer, until: Instant | None) -> Base:
+        """The base's record after a word about what we asked for."""
+        grade, seen = answer.grade, self._seen(ctx, answer)
         ticket = self.ticket_in(ctx, answer.ticket) if answer.ticket is not None else 0
-        return base.but(grade=grade, token=token, seen=seen, until=until, ticket=ticket, mine=granted)
+        return base.but(grade=grade, token=answer.token, seen=seen, until=until, ticket=ticket, mine=grade.is_grant)
+
+    def _seen(self, ctx: "Any", answer: Answer) -> int:
+        return self.token_in(ctx, answer.evidence) if answer.evidence is not None else 0
 
     def is_useful(self, ctx: "Any", base: Base) -> bool:
         """A vote that soon ends is refreshed, never counted."""

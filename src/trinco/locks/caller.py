@@ -15,7 +15,7 @@ from trinco.leases.accesses import Begin, List, Listing, Read, Reply, Versioned
 from trinco.leases.bases.catalogue import find
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
-from trinco.leases.operation import Answer, Grade, Operation
+from trinco.leases.operation import Answer, Grade, Handed, Operation
 from trinco.leases.owner import ADDRESS_DIGITS, owner_name
 from trinco.leases.plan import Outcome, Plan
 from trinco.leases.row import Kind, Row
@@ -154,8 +154,8 @@ class Caller:
 
     def _take_in(self) -> "list[Any]":
         arrived = self.link.receive()
-        self.heard += [each.owner for each in arrived if isinstance(each, Hint)]
-        return [each for each in arrived if not isinstance(each, Hint)]
+        self.heard += [each.owner for each in arrived if isinstance(each, Hint | Handed)]
+        return [each for each in arrived if not isinstance(each, Hint | Handed)]
 
     def _sleep_until_readable(self, end: float) -> None:
         import select

@@ -8,7 +8,7 @@ for the shell that waits. Nothing here blocks or knows of threads and tasks.
 from trinco.core.instant import Instant
 from trinco.leases.chains import ACCESS
 from trinco.leases.client import HELD, POLL, WIDEN, LeaseClient, Stage
-from trinco.leases.operation import Answer, Grade
+from trinco.leases.operation import Answer, Grade, Handed
 from trinco.leases.terms import Policy
 
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trinco.leases.plan import Plan
     from trinco.leases.terms import Terms
     from trinco.locks.hub import Hub
+    from trinco.stores.store import Said
 
 AFTER_EXPIRY = 0.002
 """How long after the end of the lease in its way the first in line asks; the others let it go first."""
@@ -155,9 +156,12 @@ class Claimant(LeaseClient):
         if self.stage is Stage.ASKING and self.ticket is not None:
             self.timers[POLL] = 0.0
 
-    def was_hinted(self, base: int) -> None:
-        """It is our turn there, perhaps; or we have gone, and the store has not heard."""
-        if self.stage is Stage.IDLE:
+    def was_told(self, base: int, said: "Said") -> None:
+        """It is ours there, or our turn, perhaps; or we have gone, and the store has not heard."""
+        if isinstance(said, Handed):
+            self.handed(self.world, base, said)
+            self._follow_up()
+        elif self.stage is Stage.IDLE:
             self.straggled(self.world, base, self.claim)
         else:
             self.hinted(self.world, base)

@@ -34,6 +34,8 @@ FOLDER = "trinco/health/"
 """Locks below this name are ours, and mean nothing."""
 TERM = 10.0
 """Whoever dies in the middle of a challenge is in the way for so long."""
+MOMENT = 1.0
+"""A store that reads its clock before it looks finds a lease of this very moment a little longer than its term."""
 TRIES = 3
 BUSY = "another process is challenging it right now: ask again in a few seconds"
 
@@ -195,7 +197,7 @@ class Challenge:
         holder = self.caller.look(self.resource).holder
         if holder is None and self.caller.store.kind not in LISTED:
             return False
-        longest = TERM + self.caller.granularity
+        longest = TERM + self.caller.granularity + MOMENT
         if holder is not None and holder.until > longest:
             self.expect(False, f"it says that somebody has this lock for {holder.until:.0f} s; nobody asks for so long")
         else:

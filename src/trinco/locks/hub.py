@@ -14,9 +14,9 @@ from collections import deque
 
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Reply
-from trinco.leases.bases.catalogue import find
+from trinco.leases.bases.catalogue import RUN_CODE, find
 from trinco.leases.item import Limits
-from trinco.leases.operation import Answer
+from trinco.leases.operation import Answer, Handed
 from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
 from trinco.locks.claimant import Claimant
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 MAX_POOLED = 64
 FORGIVEN_AFTER = 30.0
 NEVER = float("inf")
-HINT = object()
+SAID = object()
+"""As a tag: nobody asked for it."""
 
 
 class Hub(Links):
@@ -72,7 +73,7 @@ class Hub(Links):
         self.wall_clock = wall_microseconds
         self.t_max = min(store.t_max for store in stores)
         self.algorithms = tuple(find(store.kind)(Limits(self.t_max)) for store in stores)
-        self._kind = QuickClaimant if {store.kind for store in stores} == {"one-access"} else Claimant
+        self._kind = QuickClaimant if all(store.kind in RUN_CODE for store in stores) else Claimant
         self.preferred = list(range(len(stores)))
         self._usual = list(self.preferred)
         self._forgiven_at = 0.0
@@ -149,16 +150,17 @@ class Hub(Links):
             self.lose(base, str(error))
             return
         outstanding = self._outstanding[base]
-        hints = []
+        said = []
         for each in arrived:
-            if isinstance(each, Hint):
-                hints.append(self.active.get(each.owner) or self._forgotten(each.owner))
+            if isinstance(each, Hint | Handed):
+                said.append(each)
             elif outstanding:
                 sender, tag = outstanding.popleft()
                 self._inbox.append((sender, base, tag, each))
-        for waiter in hints:
+        for each in said:
+            waiter = self.active.get(each.owner) or self._forgotten(each.owner)
             if waiter is not None:
-                self._inbox.append((waiter, base, HINT, None))  # a refusal that came with it may be older
+                self._inbox.append((waiter, base, SAID, each))  # a refusal that came with it may be older
 
     def settles(self, done: "Callable[[], bool]") -> bool:
         """Whether something is done without any waiting. Replies are looked for without asking the system which link
@@ -183,8 +185,8 @@ class Hub(Links):
         while True:
             while inbox:
                 sender, base, tag, reply = inbox.popleft()
-                if tag is HINT:
-                    sender.was_hinted(base)
+                if tag is SAID:
+                    sender.was_told(base, reply)
                 else:
                     sender.replied(base, tag, self._judged(sender, base, reply))
             if self._newcomers:

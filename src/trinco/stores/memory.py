@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
-    from trinco.stores.store import Replied
+    from trinco.stores.store import Replied, Said
     from trinco.stores.wake import Change
 
 WAITERS = 1024
@@ -83,11 +83,11 @@ class MemoryLink(WakingLink):
     def fileno(self) -> int:
         return NO_DESCRIPTOR if self._reader is None else self._reader.fileno()
 
-    def receive(self) -> "list[Replied | Hint]":
+    def receive(self) -> "list[Replied | Said]":
         with self._store.mutex:
             if self._hints and self._reader is not None:
                 self._reader.recv(1)
-            heard: list[Replied | Hint] = [Hint(owner) for owner in self._hints]
+            heard: list[Replied | Said] = [Hint(owner) for owner in self._hints]
             self._hints.clear()
         return heard
 

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LAYOUT = 1
+LAYOUT = 2
 """Rises when ``postgres.sql`` changes; a store of an earlier layout is brought up to date by the first who connects."""
 SCRIPT = Path(__file__).with_suffix(".sql")
 CREATION = int.from_bytes(b"trinco")
@@ -52,7 +52,7 @@ class PostgresStore(Store):
         self.fresh = fresh == "1"
         self.given = given
         self.conninfo = urlunsplit(parts._replace(query=urlencode(given, quote_via=quote)))
-        super().__init__(_without_password(url), "one-access", _domain(parts.netloc, given), local=False, t_max=t_max)
+        super().__init__(_without_password(url), "handing-over", _domain(parts.netloc, given), local=False, t_max=t_max)
 
     def connect(self, address: str, timeout: float = 5.0) -> "PostgresLink":
         connection = self.open(timeout)

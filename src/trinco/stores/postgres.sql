@@ -21,6 +21,13 @@ DO $$ BEGIN
             backend integer     -- the process that serves its connection
         );
     END IF;
+    IF NOT EXISTS (
+        SELECT FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+         WHERE reltype = to_regtype({schema_text} || '.waiter') AND attname = 'serial'
+    ) THEN
+        ALTER TYPE {schema}.waiter      -- its request; a serial of null: it is to be woken and asks by itself
+            ADD ATTRIBUTE serial bigint, ADD ATTRIBUTE ttl interval, ADD ATTRIBUTE token bigint;
+    END IF;
     IF to_regtype({schema_text} || '.answer') IS NULL THEN
         CREATE TYPE {schema}.answer AS (
             grade text, token bigint, until timestamptz, smaller boolean, evidence bytea, ticket bytea,
@@ -153,11 +160,13 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.with_waiter(
-    item {schema}.lease, asker text, asker_attempt bigint, until timestamptz, asked_ticket bigint, statement bytea
+    item {schema}.lease, asker text, asker_attempt bigint, until timestamptz, asked_ticket bigint, statement bytea,
+    asked_serial bigint DEFAULT NULL, ttl interval DEFAULT NULL, guess bigint DEFAULT NULL
 ) RETURNS {schema}.lease
 LANGUAGE plpgsql AS $$
 DECLARE
-    waiting CONSTANT {schema}.waiter := (asked_ticket, asker, asker_attempt, until, statement, pg_backend_pid());
+    waiting CONSTANT {schema}.waiter
+        := (asked_ticket, asker, asker_attempt, until, statement, pg_backend_pid(), asked_serial, ttl, guess);
 BEGIN
     IF {schema}.knows_later(item, asker, asker_attempt) THEN
         RETURN item;
@@ -223,35 +232,14 @@ BEGIN
     END IF;
 END $$;
 
--- Wake the first in line who is still there, after a release, which need not wait for the disk. Who is gone stays in
--- the line until the next request. Somebody waits for this: so it calls the functions above only where it must.
-CREATE OR REPLACE FUNCTION {schema}.wake_first(waiters {schema}.waiter[]) RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    each {schema}.waiter;
-    nothing text;
-BEGIN
-    FOREACH each IN ARRAY waiters LOOP
-        IF each.until > clock_timestamp()
-           AND NOT (pg_try_advisory_xact_lock_shared({sign_of_life}, each.backend) AND {schema}.is_gone(each.backend))
-        THEN
-            IF octet_length({schema}.channel(each.owner)) < 64 AND octet_length(each.owner) < 8000 THEN
-                nothing := pg_notify({schema}.channel(each.owner), each.owner);
-            END IF;
-            EXIT;
-        END IF;
-    END LOOP;
-    RETURN set_config('synchronous_commit', 'off', true);
-END $$;
-
 -- The operations. A token asked for is null (the lease is not fenced), -1 (count by yourself) or a guess.
 --
 -- What is forgotten in a crash without harm (a release, a place in line) need not wait for the disk. A grant must, even
--- where this database asks for less: hence set_config, for this transaction, at the head of each.
+-- where this database asks for less: hence set_config, for this transaction, in each.
 
 CREATE OR REPLACE FUNCTION {schema}.request(
     resource text, asker text, asker_attempt bigint,
-    ttl interval, wait interval, asked_ticket bigint, guess bigint, statement bytea
+    ttl interval, wait interval, asked_ticket bigint, guess bigint, statement bytea, asked_serial bigint
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -274,7 +262,9 @@ BEGIN
     IF (free OR item.owner = asker) AND NOT {schema}.knows_later(item, asker, asker_attempt) THEN
         RETURN {schema}.granted(item, store_time, asker, asker_attempt, ttl, asked_ticket, guess, statement);
     END IF;
-    RETURN {schema}.refused(item, store_time, asker, asker_attempt, wait, asked_ticket, statement);
+    RETURN {schema}.refused(
+        item, store_time, asker, asker_attempt, ttl, wait, asked_ticket, guess, statement, asked_serial
+    );
 END $$;
 
 -- A lock that nobody has asked for starts with a token that cannot have been given out before. If somebody else starts
@@ -344,7 +334,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.refused(
     item {schema}.lease, store_time timestamptz, asker text, asker_attempt bigint,
-    wait interval, asked_ticket bigint, statement bytea
+    ttl interval, wait interval, asked_ticket bigint, guess bigint, statement bytea, asked_serial bigint
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -360,11 +350,14 @@ BEGIN
     answer.store_time := store_time;
     IF waits AND NOT EXISTS (
         SELECT FROM unnest(item.waiters) AS each
-         WHERE each.owner = asker AND each.attempt = asker_attempt AND each.ticket = asked_ticket
+         WHERE asked_serial IS NULL
+           AND each.owner = asker AND each.attempt = asker_attempt AND each.ticket = asked_ticket
            AND 2 * (each.until - store_time) > wait AND each.backend = pg_backend_pid()
     ) THEN
         PERFORM {schema}.write(
-            {schema}.with_waiter(item, asker, asker_attempt, store_time + wait, asked_ticket, statement)
+            {schema}.with_waiter(
+                item, asker, asker_attempt, store_time + wait, asked_ticket, statement, asked_serial, ttl, guess
+            )
         );
     END IF;
     IF waits AND item.owner <> asker
@@ -434,12 +427,10 @@ CREATE OR REPLACE FUNCTION {schema}.yield(
 ) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
-    setting text;
     item {schema}.lease;
     store_time timestamptz;
     grade text := 'gone';
 BEGIN
-    setting := set_config('synchronous_commit', 'off', true);
     SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
     store_time := clock_timestamp();
     item := {schema}.settled(item, store_time);
@@ -451,19 +442,73 @@ BEGIN
             item := {schema}.with_waiter(item, asker, asker_attempt, store_time + wait, asked_ticket, statement);
         END IF;
     END IF;
-    PERFORM {schema}.let_go(item);
+    PERFORM {schema}.pass_on(item, store_time);
     RETURN (grade, NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 
--- Write what is left, and wake the first in line if nobody holds.
-CREATE OR REPLACE FUNCTION {schema}.let_go(item {schema}.lease) RETURNS void
+-- Hand a free lock over to the first in line who is still there, or wake it, if it is to ask by itself; and write what
+-- is left. What is handed over is told as a byte 1, 'attempt serial beyond grade token evidence', a line end and the
+-- owner; nobody hears of it before this is committed. Somebody waits for this: so it calls other functions only where
+-- it must.
+CREATE OR REPLACE FUNCTION {schema}.pass_on(item {schema}.lease, store_time timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    first {schema}.waiter;
+    grade text := 'committed';
+    proof text := '';
+    told text;
+    channel text;
+    setting text;
+    nothing text;
 BEGIN
-    IF item.owner IS NULL AND cardinality(item.waiters) > 0 THEN
-        item := {schema}.without_gone(item);
-        IF cardinality(item.waiters) > 0 THEN
-            PERFORM {schema}.wake(item.waiters[1].owner);
+    WHILE item.owner IS NULL AND cardinality(item.waiters) > 0 LOOP
+        first := item.waiters[1];
+        EXIT WHEN NOT (pg_try_advisory_xact_lock_shared({sign_of_life}, first.backend)
+                       AND {schema}.is_gone(first.backend));
+        item.waiters := item.waiters[2:];
+        first := NULL;
+    END LOOP;
+    IF item.owner IS NULL AND first.owner IS NOT NULL THEN
+        channel := {schema}.channel(first.owner);
+        IF first.token > item.token AND first.token <= {schema}.microseconds(store_time) + 3600000000 THEN
+            NULL;
+        ELSIF first.token < 0 THEN
+            first.token := item.token + 1;
+        ELSIF first.token IS NOT NULL THEN
+            first.token := NULL;
+            grade := 'tentative';
+            proof := coalesce(encode(item.evidence, 'hex'), '');
         END IF;
+        told := E'\x01' || concat_ws(
+            ' ', first.attempt, first.serial,
+            (extract(epoch FROM store_time + first.ttl - first.until) * 1000000)::bigint,
+            grade, coalesce(first.token::text, '-'), proof
+        ) || E'\n' || first.owner;
+        IF octet_length(channel) >= 64 OR octet_length(told) >= 8000 THEN
+            first.serial := NULL;
+        END IF;
+        IF first.serial IS NOT NULL THEN
+            IF current_setting('synchronous_commit') = 'off' THEN
+                setting := set_config('synchronous_commit', 'on', true);
+            END IF;
+            item.owner := first.owner;
+            item.attempt := first.attempt;
+            item.until := store_time + first.ttl;
+            item.ticket := first.ticket;
+            item.held_token := first.token;
+            item.entry := first.entry;
+            IF first.token IS NOT NULL THEN
+                item.token := first.token;
+                item.evidence := first.entry;
+            END IF;
+            item.waiters := item.waiters[2:];
+            nothing := pg_notify(channel, told);
+        ELSE
+            setting := set_config('synchronous_commit', 'off', true);
+            PERFORM {schema}.wake(first.owner);
+        END IF;
+    ELSE
+        setting := set_config('synchronous_commit', 'off', true);
     END IF;
     PERFORM {schema}.write(item);
 END $$;
@@ -471,13 +516,11 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.release(resource text, asker text, asker_attempt bigint) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
-    setting text;
     item {schema}.lease;
     store_time timestamptz;
     grade text := 'gone';
     waited integer;
 BEGIN
-    setting := set_config('synchronous_commit', 'off', true);
     SELECT * INTO item FROM {schema}.lease WHERE name = resource FOR NO KEY UPDATE;
     store_time := clock_timestamp();
     item := {schema}.settled(item, store_time);
@@ -495,7 +538,7 @@ BEGIN
     ELSIF cardinality(item.waiters) < waited THEN
         grade := 'done';
     END IF;
-    PERFORM {schema}.let_go(item);
+    PERFORM {schema}.pass_on(item, store_time);
     RETURN (grade, NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 

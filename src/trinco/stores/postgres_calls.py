@@ -11,7 +11,7 @@ from psycopg.pq import DiagnosticField
 from trinco.leases.accesses import Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,13 @@ COUNT = -1
 EPOCH = 946_684_800_000_000
 """PostgreSQL counts its microseconds from 2000, everybody else from 1970."""
 GRADES: "dict[Any, Grade]" = {grade.value.encode(): grade for grade in Grade}
-RELEASED = Answer(Grade.DONE)
+RELEASED: "dict[Any, Answer]" = {b"done": Answer(Grade.DONE), b"gone": Answer(Grade.GONE)}
+HANDED = b"\1"
+"""What a notification that hands over begins with: no owner's name does."""
 
 # The statements
 
-FUNCTIONS = {"request": 8, "commit_token": 5, "extend": 4, "yield": 6, "release": 3}
+FUNCTIONS = {"request": 9, "commit_token": 5, "extend": 4, "yield": 6, "release": 3}
 """By name, how many arguments they take."""
 READ = """
     SELECT clock.store_time, item.xmin::text::bigint, coalesce(item.token, {schema}.microseconds(clock.store_time)),
@@ -48,16 +50,6 @@ TAKE = """
     RETURNING held_token, until, {wait_for_disk}
 """
 """What ``request`` does without a ticket where nobody holds or waits, in half the time. No row: ask ``request``."""
-TURN = """
-    UPDATE {schema}.lease
-       SET owner = $2, attempt = $3, until = clock_timestamp() + $4, entry = $5, ticket = $6, {tokens},
-           waiters = nullif(waiters[2:], '{{}}')
-     WHERE name = $1 AND (until IS NULL OR until <= clock_timestamp())
-       AND (waiters[1]).owner = $2 AND (waiters[1]).attempt = $3 AND (waiters[1]).ticket = $6 {belief}
-    RETURNING held_token, until, {wait_for_disk}, CASE WHEN waiters IS NOT NULL
-              THEN {schema}.largest_ticket({schema}.settled(lease, clock_timestamp()), $2) END
-"""
-"""What ``request`` does for the first in line where nobody holds. No row: ask ``request``."""
 GUESS = "guess"
 TOKENS = {
     NEXT: ("token = token + 1, held_token = token + 1, evidence = $5", ""),
@@ -73,17 +65,20 @@ TAKES: "dict[Any, bytes]" = {
     None: b"trinco_take_unfenced",
     GUESS: b"trinco_take_guessed",
 }
-TURNS: "dict[Any, bytes]" = {NEXT: b"trinco_turn_counted", None: b"trinco_turn_unfenced", GUESS: b"trinco_turn_guessed"}
 WAIT_FOR_DISK = """
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
 GIVE_BACK = """
-    UPDATE {schema}.lease SET until = NULL
-     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp()
-    RETURNING CASE WHEN waiters IS NULL THEN set_config('synchronous_commit', 'off', true)
-              ELSE {schema}.wake_first(waiters) END
+    WITH let_go AS (
+        UPDATE {schema}.lease SET until = NULL
+         WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND waiters IS NULL
+        RETURNING 'done', clock_timestamp(), set_config('synchronous_commit', 'off', true)
+    )
+    SELECT * FROM let_go
+    UNION ALL
+    SELECT grade, store_time, NULL FROM {schema}.release($1, $2, $3) WHERE NOT EXISTS (SELECT FROM let_go)
 """
-"""What ``release`` does where I hold. No row: ask ``release``."""
+"""What ``release`` does where I hold and nobody waits; otherwise ``release`` itself."""
 
 
 def queries(schema: str) -> dict[bytes, bytes]:
@@ -92,14 +87,13 @@ def queries(schema: str) -> dict[bytes, bytes]:
     for name, count in FUNCTIONS.items():
         places = ", ".join(f"${place}" for place in range(1, count + 1))
         texts[f"trinco_{name}"] = f"SELECT * FROM {schema}.{name}({places})"
-    grants = {TAKES[kind]: _grant(TAKE, kind, schema, guess="$6::bigint") for kind in TOKENS}
-    grants |= {TURNS[kind]: _grant(TURN, kind, schema, guess="$7::bigint") for kind in TOKENS}
+    grants = {TAKES[kind]: _take(kind, schema) for kind in TOKENS}
     return {name.encode(): query.encode() for name, query in texts.items()} | grants
 
 
-def _grant(statement: str, kind: str | None, schema: str, guess: str) -> bytes:
-    tokens, belief = (each.format(schema=schema, guess=guess) for each in TOKENS[kind])
-    return statement.format(schema=schema, tokens=tokens, belief=belief, wait_for_disk=WAIT_FOR_DISK).encode()
+def _take(kind: str | None, schema: str) -> bytes:
+    tokens, belief = (each.format(schema=schema, guess="$6::bigint") for each in TOKENS[kind])
+    return TAKE.format(schema=schema, tokens=tokens, belief=belief, wait_for_disk=WAIT_FOR_DISK).encode()
 
 
 class Errand:
@@ -116,30 +110,17 @@ class Errand:
         self.otherwise = otherwise
 
 
-def quick_errand(resource: bytes, operation: Operation, t_max: float, is_turn: bool) -> Errand:
-    """By the single UPDATE that will do in most cases, if there is one. ``is_turn``: whether a request with a ticket is
-    likely to be granted."""
+def quick_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
+    """By the statement that will do in most cases, if there is one."""
     if isinstance(operation, Release):
-        return Errand(b"trinco_give_back", _claimed(resource, operation), operation)
-    if not isinstance(operation, Request) or (operation.ticket is not None and not is_turn):
+        return Errand(b"trinco_give_back", _claimed(resource, operation))
+    if not isinstance(operation, Request) or operation.ticket is not None:
         return full_errand(resource, operation, t_max)
     parameters = _claimed(resource, operation)
     parameters += interval(min(operation.ttl, t_max)), operation.entry
-    if operation.ticket is not None:
-        parameters.append(_number(operation.ticket))
     if operation.token not in TOKENS:
         parameters.append(_guess(operation.token))
-    return Errand(take_of(operation) if operation.ticket is None else turn_of(operation), parameters, operation)
-
-
-def take_of(request: Request) -> bytes:
-    """The statement that may grant it at once."""
-    return TAKES.get(request.token, TAKES[GUESS])
-
-
-def turn_of(request: Request) -> bytes:
-    """The statement that may grant it when it is the first in line's."""
-    return TURNS.get(request.token, TURNS[GUESS])
+    return Errand(TAKES.get(operation.token, TAKES[GUESS]), parameters, operation)
 
 
 def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
@@ -147,7 +128,7 @@ def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
     parameters = _claimed(resource, operation)
     if isinstance(operation, Request):
         times = interval(min(operation.ttl, t_max)), interval(operation.wait)
-        asked = _number(operation.ticket), _guess(operation.token), operation.entry
+        asked = _number(operation.ticket), _guess(operation.token), operation.entry, _number(operation.serial)
         return Errand(b"trinco_request", [*parameters, *times, *asked])
     if isinstance(operation, Extend):
         return Errand(b"trinco_extend", [*parameters, interval(min(operation.ttl, t_max))])
@@ -208,12 +189,28 @@ def answer_in(result: "PGresult") -> tuple[Answer, int]:
     return answer, store_time + EPOCH
 
 
-def grant_in(result: "PGresult", asked: Request, parameters: "Any") -> tuple[Answer, int]:
-    """What ``TAKE`` and ``TURN`` give. The term is the one that was asked for."""
+def grant_in(result: "PGresult", parameters: "Any") -> tuple[Answer, int]:
+    """What ``TAKE`` gives. The term is the one that was asked for."""
     value, term = result.get_value, _integer(parameters[3][:8])
-    ticket = None if asked.ticket is None else value(0, 3)
     store_time = _integer(value(0, 1)) - term + EPOCH
-    return Answer(Grade.COMMITTED, _integer(value(0, 0)), term / 1e6, ticket=ticket), store_time
+    return Answer(Grade.COMMITTED, _integer(value(0, 0)), term / 1e6), store_time
+
+
+def end_in(result: "PGresult") -> tuple[Answer, int]:
+    """What ``GIVE_BACK`` gives."""
+    return RELEASED[result.get_value(0, 0)], _integer(result.get_value(0, 1)) + EPOCH
+
+
+def handed_in(notification: bytes) -> Handed | None:
+    """What a notification hands over. None: no function of ours says this."""
+    try:
+        head, _, owner = notification[1:].partition(b"\n")
+        attempt, serial, beyond, grade, token, evidence = head.split(b" ")
+        proof = bytes.fromhex(evidence.decode()) if evidence else None
+        said = Answer(GRADES[grade], None if token == b"-" else int(token), evidence=proof)
+        return Handed(Claim(owner.decode(), int(attempt)), int(serial), int(beyond) / 1e6, said)
+    except (ValueError, LookupError, OverflowError):
+        return None
 
 
 def item_in(result: "PGresult") -> Versioned:

@@ -21,19 +21,20 @@ from psycopg.pq import ConnStatus, ExecStatus
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.operation import Operation, Release, Request
+from trinco.leases.operation import Operation, Request
 from trinco.stores.postgres_calls import (
-    RELEASED,
+    HANDED,
     Errand,
     answer_in,
+    end_in,
     error_of,
     full_errand,
     grant_in,
+    handed_in,
     item_in,
     one_line,
     queries,
     quick_errand,
-    turn_of,
 )
 from trinco.stores.store import Failed, Hint, Link, StaysOut
 
@@ -45,10 +46,10 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
     from trinco.stores.postgres import PostgresStore
-    from trinco.stores.store import Replied
+    from trinco.stores.store import Replied, Said
 
 BINARY = 1
-FORMATS = [[BINARY] * parameters for parameters in range(9)]
+FORMATS = [[BINARY] * parameters for parameters in range(10)]
 UNKNOWN_STATEMENT = "26000"
 """A pooler has given us another connection than the one on which we prepared it. From then on we prepare nothing."""
 
@@ -56,8 +57,7 @@ UNKNOWN_STATEMENT = "26000"
 class PostgresLink(Link):
     """``store_time``: what the server's clock said in the latest answer that told it, in microseconds.
 
-    ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_woken``: the
-    owners that were sent a hint and have not asked since, so that it is likely to be their turn.
+    ``_prepared``: the statements that the server knows by their names, None where it forgets them.
     """
 
     __slots__ = (
@@ -71,7 +71,6 @@ class PostgresLink(Link):
         "_queries",
         "_store",
         "_timeout",
-        "_woken",
         "store_time",
     )
 
@@ -92,7 +91,6 @@ class PostgresLink(Link):
         self._closed_until = monotonic() + closed_for if closed_for else 0.0
         self._errands: deque[Errand] = deque()
         self._expecting: set[str] = set()
-        self._woken: set[str] = set()
         self._queries = queries(store.identifier)
         self._prepared: set[bytes] | None = set()
         self.store_time = 0
@@ -116,8 +114,8 @@ class PostgresLink(Link):
     def fileno(self) -> int:
         return int(self._pgconn.socket)
 
-    def receive(self) -> "list[Replied | Hint]":
-        arrived: list[Replied | Hint] = []
+    def receive(self) -> "list[Replied | Said]":
+        arrived: list[Replied | Said] = []
         pgconn = self._pgconn
         try:
             pgconn.consume_input()
@@ -141,7 +139,6 @@ class PostgresLink(Link):
         self._expecting.add(owner)
 
     def ignore_hints(self, owner: str) -> None:
-        self._woken.discard(owner)
         if owner in self._expecting:
             self._expecting.discard(owner)
             if not self._expecting:
@@ -172,12 +169,9 @@ class PostgresLink(Link):
         )
 
     def _apply(self, resource: bytes, operation: Operation) -> None:
-        owner = operation.claim.owner
-        is_turn = owner in self._woken
-        self._woken.discard(owner)
         if isinstance(operation, Request) and operation.ticket is not None:
-            self._be_ready_for(turn_of(operation))
-        self._enqueue(quick_errand(resource, operation, self._store.t_max, is_turn))
+            self._be_ready_for(b"trinco_give_back")
+        self._enqueue(quick_errand(resource, operation, self._store.t_max))
 
     def _enqueue(self, errand: Errand) -> None:
         self._errands.append(errand)
@@ -210,7 +204,7 @@ class PostgresLink(Link):
         return Errand(b"PREPARE " + statement + b" AS " + self._queries[statement])
 
     def _be_ready_for(self, statement: bytes) -> None:
-        """What a waiter needs when it is woken is prepared before it gets in line: then it will be in a hurry."""
+        """What a waiter needs when it has it is prepared before it gets in line: then it will be in a hurry."""
         if self._prepared is not None and statement not in self._prepared:
             self._enqueue(self._preparation(statement))
 
@@ -220,7 +214,7 @@ class PostgresLink(Link):
         if self._errands:
             self._start(self._errands[0])
 
-    def _take(self, result: "PGresult", arrived: "list[Replied | Hint]") -> None:
+    def _take(self, result: "PGresult", arrived: "list[Replied | Said]") -> None:
         errand = self._errands[0]
         if result.status == ExecStatus.TUPLES_OK:
             if result.ntuples or errand.otherwise is None:
@@ -232,25 +226,25 @@ class PostgresLink(Link):
             self._take_error(errand, result, arrived)
 
     def _reply(self, errand: Errand, result: "PGresult") -> "Replied":
-        operation = errand.otherwise
-        if isinstance(operation, Release):
-            return RELEASED
-        if isinstance(operation, Request):
-            answer, self.store_time = grant_in(result, operation, errand.parameters)
+        if errand.statement == b"trinco_give_back":
+            answer, self.store_time = end_in(result)
+            return answer
+        if errand.otherwise is not None:
+            answer, self.store_time = grant_in(result, errand.parameters)
             return answer
         if errand.statement == b"trinco_read":
             return item_in(result)
         answer, self.store_time = answer_in(result)
         return answer
 
-    def _hear(self, arrived: "list[Replied | Hint]") -> None:
+    def _hear(self, arrived: "list[Replied | Said]") -> None:
         while (notification := self._pgconn.notifies()) is not None:
-            owner = notification.extra.decode(errors="replace")
-            if owner in self._expecting:
-                self._woken.add(owner)
-                arrived.append(Hint(owner))
+            words = notification.extra
+            said = handed_in(words) if words[:1] == HANDED else Hint(words.decode(errors="replace"))
+            if said is not None and said.owner in self._expecting:
+                arrived.append(said)
 
-    def _take_error(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Hint]") -> None:
+    def _take_error(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Said]") -> None:
         state, message = error_of(result)
         if state.startswith("57P") or not state:
             raise self._lost(message)

@@ -5,19 +5,23 @@
 --          read and written every time.
 -- ARGV     operation, owner, attempt, and then
 --            request  ttl, token, entry                           commit  token, entry
---            queue    ttl, token, ticket, wait, entry             yield   ticket, wait, entry
+--            queue    ttl, token, ticket, wait, serial, entry     yield   ticket, wait, entry
 --            extend   ttl                                         release, read  -
---          A request with a ticket is a queue. Times are microseconds. '' is no ticket or no token, 'next' is the token
---          after the last; an entry that is not there is not sent.
+--          A request with a ticket is a queue. Times are microseconds. '' is no ticket, no token or no serial, 'next'
+--          is the token after the last; an entry that is not there is not sent.
 -- Answers  one string, because a client reads many of them: 'grade seconds microseconds', where the server's clock is
 --          the last two; where there is more to tell, ' token remaining' ('-' is no token); and where there is still
 --          more, ' smaller evidence ticket\n' and then the two entries: of these the line has the lengths, or '-'.
 --          To read: {'item', now, token, evidence, holders, six fields of the holder, five of each waiter}.
 --
--- Where apply names somebody to wake, a hint is published to the address in the owner's name. Nobody there to hear it
--- means that the waiter's process is gone: it is dropped, and the next one is woken.
+-- What is let go of is handed over to the first in line, whose request stands if it has a serial; a waiter without one
+-- is woken and asks. Either is published to the address in the owner's name: to be woken is that name; to be handed
+-- over is a zero byte, 'attempt serial beyond grade token length\n', the name, which is so long, and for a tentative
+-- grant the evidence. Nobody there to hear it means that the waiter's process is gone: it is dropped, and the next one
+-- is told.
 --
--- Nothing is written before everything is decided, so an error changes nothing.
+-- Nothing is written before everything is decided, so an error changes nothing; and nobody is told of what is not
+-- written.
 
 if redis.replicate_commands then redis.replicate_commands() end -- a Redis 6 that replicates scripts forbids TIME
 
@@ -76,6 +80,9 @@ local function are_waiters(value)
     local each = value[place]
     if type(each) ~= 'table' or each.ticket == nil then return false end
     if not is_claim(each.owner, each.attempt, each.ends, each.ticket, each.entry) then return false end
+    if each.serial ~= nil and not (is_whole(each.serial) and is_whole(each.ttl) and type(each.token) == 'string') then
+      return false
+    end
   end
   return true
 end
@@ -118,10 +125,15 @@ local function answer(grade, token, remaining, smaller, proof, ticket)
     .. '\n' .. (proof or '') .. (ticket or '')
 end
 
-local function ring(name) -- whether somebody may have heard it
+local function channel(name) -- nil for a name of another form: nothing can be said to it, and its silence proves nothing
   local address = string.sub(string.match(name, '([^/]*)$'), 1, ADDRESS_DIGITS)
-  if #address < ADDRESS_DIGITS or string.find(address, '[^0-9a-f]') then return true end -- its silence proves nothing
-  return redis.pcall('PUBLISH', 'trinco:wake:' .. address, name) ~= 0
+  if #address < ADDRESS_DIGITS or string.find(address, '[^0-9a-f]') then return nil end
+  return 'trinco:wake:' .. address
+end
+
+local function ring(name, words) -- whether somebody may have heard it
+  local where = channel(name)
+  return not where or redis.pcall('PUBLISH', where, words or name) ~= 0
 end
 
 local function written(reply)
@@ -130,9 +142,44 @@ local function written(reply)
   return done.err and done or reply
 end
 
-local function woken(reply, is_changed) -- and the first in line is woken, if nobody holds
-  while not holder and waiters[1] and not ring(waiters[1].owner) do
-    table.remove(waiters, 1)
+local function commit_token(token, entry) held_token, last_token, evidence = token, token, entry end
+
+local function granted(token, entry) -- what a grant does to the token; the grade, and the evidence if it is tentative
+  if token == '' or held_token then return 'committed', nil end
+  local number = token == 'next' and last_token + 1 or tonumber(token)
+  if number < EXACT and (token == 'next' or (number > last_token and number <= now + AHEAD)) then
+    commit_token(number, entry)
+    return 'committed', nil
+  end
+  return 'tentative', evidence
+end
+
+local function is_passed_on(first) -- whether it is the first in line's now, who knows; nil and why if that failed
+  table.remove(waiters, 1)
+  holder, held_attempt, held_until, held_ticket = first.owner, first.attempt, now + first.ttl, first.ticket
+  held_token, held_entry = nil, first.entry
+  local grade, proof = granted(first.token, first.entry)
+  local done = written(true)
+  if done ~= true then return nil, done end
+  local token = held_token and string.format('%.0f', held_token) or '-'
+  local numbers = string.format('%.0f %.0f %.0f', first.attempt, first.serial, held_until - first.ends)
+  local words = '\0' .. numbers .. ' ' .. grade .. ' ' .. token .. ' ' .. #first.owner .. '\n' .. first.owner
+  if ring(first.owner, words .. (proof or '')) then return true end
+  let_go()
+  return false
+end
+
+local function passed_on(reply, is_changed) -- and the first in line has it, or is woken, if nobody holds
+  while not holder and waiters[1] do
+    if waiters[1].serial and channel(waiters[1].owner) then
+      local done, problem = is_passed_on(waiters[1])
+      if problem then return problem end
+      if done then return reply end
+    elseif ring(waiters[1].owner) then
+      break
+    else
+      table.remove(waiters, 1)
+    end
     is_changed = true
   end
   return is_changed and written(reply) or reply
@@ -148,7 +195,7 @@ if operation == 'release' then -- exactly this claim, holding or waiting
     is_changed = is_changed or #others < #waiters
     waiters = others
   end
-  return woken(told(is_changed and 'done' or 'gone'), is_changed)
+  return passed_on(told(is_changed and 'done' or 'gone'), is_changed)
 end
 
 if operation == 'extend' then
@@ -196,15 +243,14 @@ end
 
 local function is_another(each) return each.owner ~= owner end
 
-local function add_waiter(ticket, wait, entry) -- when there are too many, the largest ticket goes
+local function add_waiter(ticket, wait, entry, serial, ttl, token) -- when there are too many, the largest ticket goes
   local others, place = kept(is_another), 1
   while others[place] and is_smaller(others[place].owner, others[place].ticket, ticket) do place = place + 1 end
-  table.insert(others, place, {owner = owner, attempt = attempt, ends = now + wait, ticket = ticket, entry = entry})
+  table.insert(others, place, {owner = owner, attempt = attempt, ends = now + wait, ticket = ticket, entry = entry,
+    serial = serial, ttl = ttl, token = token})
   if #others > MOST_WAITERS then table.remove(others) end
   waiters = others
 end
-
-local function commit_token(token, entry) held_token, last_token, evidence = token, token, entry end
 
 if operation == 'commit' then
   local token = tonumber(ARGV[4])
@@ -221,12 +267,12 @@ if operation == 'yield' then
     let_go()
     if wait ~= 0 and ticket and not knows_later() then add_waiter(ticket, wait, ARGV[6]) end
   end
-  return woken(told(is_mine and 'done' or 'gone'), is_mine)
+  return passed_on(told(is_mine and 'done' or 'gone'), is_mine)
 end
 
-local ttl, token, entry, ticket, wait = tonumber(ARGV[4]), ARGV[5], ARGV[6], nil, 0
+local ttl, token, entry, ticket, wait, serial = tonumber(ARGV[4]), ARGV[5], ARGV[6], nil, 0, nil
 if operation == 'queue' then
-  ticket, wait, entry = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+  ticket, wait, serial, entry = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 elseif operation ~= 'request' then
   return redis.error_reply('UNKNOWN operation')
 end
@@ -249,10 +295,10 @@ if is_late or (holder and holder ~= owner) or (not holder and has_smaller(ticket
   for place = 1, #waiters do
     local each = waiters[place]
     if each.owner == owner and each.attempt == attempt and each.ticket == ticket then
-      stays_as_it_is = is_late or each.ends - now > wait / 2 -- it waits already
+      stays_as_it_is = is_late or (not serial and each.ends - now > wait / 2) -- it waits already
     end
   end
-  if not stays_as_it_is then add_waiter(ticket, wait, entry) end
+  if not stays_as_it_is then add_waiter(ticket, wait, entry, serial, serial and ttl, serial and token) end
   if holder and held_ticket and holder ~= owner and not is_smaller(holder, held_ticket, ticket) then
     ring(holder) -- it must yield if it does not hold the whole yet; its silence proves nothing
   end
@@ -267,14 +313,8 @@ else
 end
 held_ticket, held_entry = ticket, entry
 if waiters[1] then waiters = kept(is_another) end
-local grade, proof = 'committed', nil
-if token ~= '' and not held_token then
-  local number = token == 'next' and last_token + 1 or tonumber(token)
-  if number >= EXACT then return redis.error_reply('EXHAUSTED no token is left') end
-  if token == 'next' or (number > last_token and number <= now + AHEAD) then
-    commit_token(number, entry)
-  else
-    grade, proof = 'tentative', evidence
-  end
+if token == 'next' and not held_token and last_token + 1 >= EXACT then
+  return redis.error_reply('EXHAUSTED no token is left')
 end
+local grade, proof = granted(token, entry)
 return written(answer(grade, held_token, held_until - now, has_smaller(ticket), proof, largest_entry))

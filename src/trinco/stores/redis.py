@@ -18,7 +18,7 @@ from trinco.core.value import Value
 from trinco.leases.accesses import Access, Apply, Read
 from trinco.leases.terms import T_MAX
 from trinco.stores.redis_epoch import EPOCH, NEVER_HELD, Recovery, read_epoch, recovery, write_epoch
-from trinco.stores.redis_words import SCRIPT, SCRIPT_NAME, answer, arguments, complaint, item, micros
+from trinco.stores.redis_words import HANDED, SCRIPT, SCRIPT_NAME, answer, arguments, complaint, handed, item, micros
 from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire
 from trinco.stores.store import Failed, Hint, Link, StaysOut, Store
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from trinco.stores.resp import Command
-    from trinco.stores.store import Replied
+    from trinco.stores.store import Replied, Said
 
     Decode: TypeAlias = Callable[[Any], tuple[Replied, int] | None]
 
@@ -94,7 +94,7 @@ class RedisStore(Store):
 
     def __init__(self, url: str) -> None:
         self._place = place = parse(url)
-        super().__init__(place.shown, "one-access", place.domain, local=False, t_max=place.t_max)
+        super().__init__(place.shown, "handing-over", place.domain, local=False, t_max=place.t_max)
 
     def connect(self, address: str, timeout: float = 5.0) -> "RedisLink":
         deadline = time.monotonic() + timeout
@@ -261,8 +261,8 @@ class RedisLink(Link):
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def receive(self) -> "list[Replied | Hint]":
-        arrived: list[Replied | Hint] = []
+    def receive(self) -> "list[Replied | Said]":
+        arrived: list[Replied | Said] = []
         for reply in self._wire.read():
             if type(reply) is Push:
                 self._heard(reply, arrived)
@@ -270,7 +270,7 @@ class RedisLink(Link):
                 self._answered(reply, arrived)
         return arrived
 
-    def _answered(self, reply: "Any", arrived: "list[Replied | Hint]") -> None:
+    def _answered(self, reply: "Any", arrived: "list[Replied | Said]") -> None:
         if not self._sent:
             raise self._wire.broken("it answers what nobody asked; is it a Redis server?")
         command, decode = self._sent.popleft()
@@ -293,7 +293,7 @@ class RedisLink(Link):
         else:
             arrived.append(said)
 
-    def _in_order(self, command: "Command", said: "Replied", arrived: "list[Replied | Hint]") -> None:
+    def _in_order(self, command: "Command", said: "Replied", arrived: "list[Replied | Said]") -> None:
         if command[0] == "EVAL":
             self._held_back[self._held_back.index(None)] = said
         else:
@@ -302,12 +302,12 @@ class RedisLink(Link):
             self._held_back.popleft()
             arrived.append(first)
 
-    def _heard(self, push: "Push", arrived: "list[Replied | Hint]") -> None:
+    def _heard(self, push: "Push", arrived: "list[Replied | Said]") -> None:
         match push:
             case [b"message", _, bytes(payload)]:
-                owner = payload.decode(errors="replace")
-                if owner in self._owners:
-                    arrived.append(Hint(owner))
+                told = handed(payload) if payload[:1] == HANDED else Hint(payload.decode(errors="replace"))
+                if told is not None and told.owner in self._owners:
+                    arrived.append(told)
             case [b"subscribe", *_] if self._sent and self._sent[0][1] is None:
                 self._sent.popleft()
 

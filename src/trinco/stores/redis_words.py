@@ -11,7 +11,19 @@ from os.path import dirname, join
 from trinco.leases.accesses import Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
-from trinco.leases.operation import NEXT, TOKEN_LIMIT, Answer, Commit, Extend, Grade, Operation, Release, Request, Yield
+from trinco.leases.operation import (
+    NEXT,
+    TOKEN_LIMIT,
+    Answer,
+    Commit,
+    Extend,
+    Grade,
+    Handed,
+    Operation,
+    Release,
+    Request,
+    Yield,
+)
 from trinco.stores.resp import ReplyError
 
 TYPE_CHECKING = False
@@ -82,8 +94,8 @@ def _request(request: Request, t_max: int) -> "Command":
     if request.ticket is None:
         words: Command = "request", claim.owner, claim.attempt, ttl, token
     else:
-        ticket, wait = _number(request.ticket), micros(request.wait)
-        words = "queue", claim.owner, claim.attempt, ttl, token, ticket, wait
+        ticket, wait, serial = _number(request.ticket), micros(request.wait), _number(request.serial)
+        words = "queue", claim.owner, claim.attempt, ttl, token, ticket, wait, serial
     return words if request.entry is None else (*words, request.entry)
 
 
@@ -159,6 +171,22 @@ def _long_answer(
         raise ValueError
     proof = None if evidence == b"-" else entries[:middle]
     return Answer(grade, token, remaining, SMALLER[smaller], proof, None if ticket == b"-" else entries[middle:])
+
+
+HANDED = b"\0"
+"""What a hint that hands over begins with: no owner's name does."""
+
+
+def handed(payload: bytes) -> Handed | None:
+    """What a hint hands over. None: the script never says this."""
+    try:
+        head, _, rest = payload[1:].partition(b"\n")
+        attempt, serial, beyond, grade, token, length = head.split(b" ")
+        owner, evidence = rest[: int(length)].decode(), rest[int(length) :] or None
+        said = Answer(GRADES[grade], None if token == b"-" else int(token), evidence=evidence)
+        return Handed(Claim(owner, int(attempt)), int(serial), int(beyond) / MICRO, said)
+    except (ValueError, LookupError, OverflowError):
+        return None
 
 
 def item(reply: "Any") -> tuple[Versioned, int] | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeVar
 
-    from trinco.stores.store import Hint, Replied
+    from trinco.stores.store import Replied, Said
     from trinco.stores.wake import Change
 
     Result = TypeVar("Result")
@@ -114,7 +114,7 @@ class SQLiteLink(WakingLink):
     def fileno(self) -> int:
         return self._wakes.fileno()
 
-    def receive(self) -> "list[Replied | Hint]":
+    def receive(self) -> "list[Replied | Said]":
         return [*self._wakes.heard()]
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ descriptor becomes readable.
     link = store.connect(address)
     reply = link.send("nightly", Apply(request))       # a reply, or None: it will come
     ...                                                # wait until link.fileno() is readable
-    for arrived in link.receive(): ...                 # replies in the order of the accesses, and hints
+    for arrived in link.receive(): ...                 # replies in the order of the accesses, and what is said unasked
 """
 
 from trinco.core.value import Value
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeAlias
 
-    from trinco.leases.operation import Answer
+    from trinco.leases.operation import Answer, Handed
 
     Replied: TypeAlias = "Reply | Answer"
+    Said: TypeAlias = "Hint | Handed"
+    """What comes without having been asked for."""
 
 NO_DESCRIPTOR = -1
 
@@ -91,7 +93,7 @@ class Link:
         later."""
         return NO_DESCRIPTOR
 
-    def receive(self) -> "list[Replied | Hint]":
+    def receive(self) -> "list[Replied | Said]":
         """What has arrived, without blocking."""
         return []
 

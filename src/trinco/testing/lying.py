@@ -2,8 +2,8 @@
 
     locks = trinco.connect("quorum:?f=1", stores=[a, b, c, LyingStore(d, "grant-all")])
 
-It wraps a store that runs operations itself (``kind`` "one-access": memory, SQLite, Redis, PostgreSQL) and stands in
-its place: the same URL, the same answers to ``names``, and lies in answer to everything else.
+It wraps a store that runs operations itself (memory, SQLite, Redis, PostgreSQL) and stands in its place: the same URL,
+the same answers to ``names``, and lies in answer to everything else.
 """
 
 import os
@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from trinco.core.errors import UsageError
 from trinco.leases.accesses import Access, Apply, Done, Read, Versioned
+from trinco.leases.bases.catalogue import RUN_CODE
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item
-from trinco.leases.operation import Answer, Commit, Extend, Grade, Operation, Request
+from trinco.leases.operation import Answer, Commit, Extend, Grade, Handed, Operation, Request
 from trinco.leases.owner import owner_name
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import NO_DESCRIPTOR, Hint, Link, Store
 
 if TYPE_CHECKING:
-    from trinco.stores.store import Replied
+    from trinco.stores.store import Replied, Said
 
 HOUR = 3600.0
 NOBODY = Claim(owner_name("nobody@nowhere", "0" * 20, 0), 1)
@@ -56,8 +57,9 @@ class LyingStore(Store):
     __slots__ = ("behaviour", "delay", "store")
 
     def __init__(self, store: Store, behaviour: "Behaviour | str", *, delay: float = 0.2) -> None:
-        if store.kind != "one-access":
-            raise UsageError(f"{store.url} is a store of kind '{store.kind}': only those of kind 'one-access' can lie")
+        if store.kind not in RUN_CODE:
+            known = " or ".join(f"'{kind}'" for kind in RUN_CODE)
+            raise UsageError(f"{store.url} is a store of kind '{store.kind}': only those of kind {known} can lie")
         super().__init__(store.url, store.kind, store.domain, local=store.local, t_max=store.t_max)
         self.store = store
         self.behaviour = _behaviour(behaviour)
@@ -93,7 +95,7 @@ class WrappedLink(Link):
     def fileno(self) -> int:
         return self._honest.fileno()
 
-    def receive(self) -> "list[Replied | Hint]":
+    def receive(self) -> "list[Replied | Said]":
         return self._honest.receive()
 
     def expect_hints(self, owner: str) -> None:
@@ -151,10 +153,10 @@ class ReplayingLink(WrappedLink):
             self._first[sort] = reply
         return reply
 
-    def receive(self) -> "list[Replied | Hint]":
+    def receive(self) -> "list[Replied | Said]":
         arrived = self._honest.receive()
         for each in arrived:
-            if not isinstance(each, Hint):
+            if not isinstance(each, Hint | Handed):
                 self._first.setdefault(self._asked.popleft(), each)
         return arrived
 
@@ -168,7 +170,7 @@ class SlowLink(WrappedLink):
     def __init__(self, honest: Link, delay: float) -> None:
         super().__init__(honest)
         self._delay = delay
-        self._kept: deque[tuple[float, Replied | Hint]] = deque()
+        self._kept: deque[tuple[float, Replied | Said]] = deque()
         self._bell = os.pipe()
         os.set_blocking(self._bell[0], False)
         self._either = select.epoll()
@@ -185,7 +187,7 @@ class SlowLink(WrappedLink):
     def fileno(self) -> int:
         return self._either.fileno()
 
-    def receive(self) -> "list[Replied | Hint]":
+    def receive(self) -> "list[Replied | Said]":
         self._keep(self._honest.receive())
         self._watch()
         _drain(self._bell[0])
@@ -204,7 +206,7 @@ class SlowLink(WrappedLink):
             os.close(each)
         super().close()
 
-    def _keep(self, arrived: "list[Replied | Hint]") -> None:
+    def _keep(self, arrived: "list[Replied | Said]") -> None:
         """A timer that goes off a little early would leave its answer lying: so it is set a little late."""
         due = monotonic() + self._delay
         for each in arrived:

@@ -12,8 +12,11 @@ BASES = {
     "conditional": "conditional:Conditional",
     "transactional": "transactional:Transactional",
     "one-access": "one_access:OneAccess",
+    "handing-over": "handing_over:HandingOver",
 }
 """In which module here, and what it is called there."""
+RUN_CODE = ("one-access", "handing-over")
+"""The stores of these kinds run operations by themselves, in one access."""
 
 
 def find(name: str) -> "Any":

@@ -54,6 +54,7 @@ class Listed(Value):
     fences = False
     """Whether this kind of store keeps a token."""
     counts = False
+    hands_over = False
     """Whether it can count tokens up by itself."""
 
     def __init__(self, limits: Limits = Limits(), judge: Judge = Judge()) -> None:

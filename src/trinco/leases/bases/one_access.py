@@ -21,6 +21,7 @@ class OneAccess(Value):
     __slots__ = ()
     fences = True
     counts = True
+    hands_over = False
 
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
         """The store keeps the limits by itself."""

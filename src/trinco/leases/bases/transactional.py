@@ -25,6 +25,7 @@ class Transactional(Value):
     __slots__ = ("judge", "limits")
     fences = True
     counts = True
+    hands_over = False
 
     def __init__(self, limits: Limits = NO_LIMITS, judge: Judge = Judge()) -> None:
         self.limits = limits

@@ -13,7 +13,7 @@ from trinco.leases.nodes import messages
 from trinco.leases.nodes.messages import INCARNATION
 from trinco.leases.nodes.services import Service
 from trinco.leases.nodes.store import Store
-from trinco.leases.operation import Answer, Commit, Extend, Grade, Request
+from trinco.leases.operation import Answer, Commit, Extend, Grade, Handed, Request
 from trinco.leases.row import Kind, Named, Row
 
 PHANTOM = Claim("nobody", 0)
@@ -54,6 +54,20 @@ def no(access: Access) -> Any:
             return accesses.Appended(0)
         case _:
             return Done()
+
+
+def hand_over_nothing(ctx: Context, client: int, access: Access) -> None:
+    """Say to somebody who stands in line that it is his, although it is not."""
+    serial = _serial(access)
+    if serial is not None:
+        assert isinstance(access, Apply)
+        handed = Handed(access.operation.claim, serial, HOUR, yes(access))
+        ctx.send(client % INCARNATION, messages.Told(handed))
+
+
+def _serial(access: Access) -> int | None:
+    is_request = isinstance(access, Apply) and isinstance(access.operation, Request)
+    return access.operation.serial if is_request else None  # type: ignore[attr-defined]
 
 
 class Slow(Store):
@@ -123,8 +137,18 @@ class DenyAll(Store):
         return no(access)
 
 
+class HandAll(DenyAll):
+    """Refuses everything, and then hands over what nobody let go of, to everybody and for ever."""
+
+    __slots__ = ()
+
+    def reply(self, ctx: Context, client: int, access: Access) -> Any:
+        hand_over_nothing(ctx, client, access)
+        return no(access)
+
+
 class AnyOf(GrantAll):
-    """Grants or refuses, as suits it, each time anew: what the checker branches on.
+    """Grants, refuses or hands over, as suits it, each time anew: what the checker branches on.
 
     It need not choose to be silent, since nothing makes it answer.
     """
@@ -132,7 +156,14 @@ class AnyOf(GrantAll):
     __slots__ = ()
 
     def reply(self, ctx: Context, client: int, access: Access) -> Any:
-        return GrantAll.reply(self, ctx, client, access) if ctx.choose(2) == 0 else no(access)
+        match ctx.choose(2 if _serial(access) is None else 3):
+            case 0:
+                return GrantAll.reply(self, ctx, client, access)
+            case 1:
+                return no(access)
+            case _:
+                hand_over_nothing(ctx, client, access)
+                return no(access)
 
 
 class StaleClock(Store):
@@ -261,6 +292,7 @@ BEHAVIOURS: dict[str, type[Store]] = {
     "silent": Silent,
     "grant-all": GrantAll,
     "deny-all": DenyAll,
+    "hand-all": HandAll,
     "any": AnyOf,
     "stale-clock": StaleClock,
     "future-clock": FutureClock,

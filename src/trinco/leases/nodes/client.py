@@ -11,8 +11,8 @@ from trinco.core.value import Value
 from trinco.leases import accesses
 from trinco.leases.claim import Claim
 from trinco.leases.client import LeaseClient
-from trinco.leases.nodes.messages import INCARNATION, Access, Reply
-from trinco.leases.operation import TICKET_LIMIT, TOKEN_LIMIT, Grade, Operation, Release
+from trinco.leases.nodes.messages import INCARNATION, Access, Reply, Told
+from trinco.leases.operation import TICKET_LIMIT, TOKEN_LIMIT, Grade, Handed, Operation, Release
 from trinco.leases.terms import Terms
 
 if TYPE_CHECKING:
@@ -64,14 +64,24 @@ class Client(LeaseClient, Process):
         return not (self.quiet and isinstance(operation, Release))
 
     def on_message(self, ctx: Context, source: int, message: Message) -> None:
-        if not isinstance(message, Reply) or source not in self.stores:
-            return  # a liar may send what it likes
+        if source not in self.stores:
+            return
         base = self.stores.index(source)
+        if isinstance(message, Told):
+            self._was_told(ctx, base, message.said)
+        if not isinstance(message, Reply):
+            return  # a liar may send what it likes
         chain, epoch = self.bases[base].chain, self.bases[base].epoch
         if chain and message.claim == chain[0].operation.claim and message.epoch == epoch:
             self.answered(ctx, base, message.reply)
         elif message.epoch < epoch:
             self.straggled(ctx, base, message.claim)
+
+    def _was_told(self, ctx: Context, base: int, said: Any) -> None:
+        if isinstance(said, Handed):
+            self.handed(ctx, base, said)
+        elif said == self.claim:
+            self.hinted(ctx, base)
 
     def signed(self, ctx: Context, claim: Claim) -> Signed | None:
         if self.guess is None and self.ticket is None:

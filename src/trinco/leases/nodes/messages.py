@@ -5,7 +5,7 @@ from typing import Any
 from trinco.core.message import Message
 from trinco.leases import accesses
 from trinco.leases.claim import Claim
-from trinco.leases.operation import Answer
+from trinco.leases.operation import Answer, Handed
 from trinco.leases.row import Row
 
 INCARNATION = 1_000_000
@@ -33,6 +33,17 @@ class Reply(Message, tag="reply"):
 
     def in_words(self) -> str:
         return f"{_answer(self.reply)} #{self.claim.attempt}"
+
+
+class Told(Message, tag="told"):
+    """What a store says without being asked: ``Handed``, or the claim that it wakes."""
+
+    said: Any
+
+    def in_words(self) -> str:
+        if isinstance(self.said, Handed):
+            return f"handed over, {_answer(self.said.answer)} #{self.said.claim.attempt}"
+        return f"wake up #{self.said.attempt}"
 
 
 def _answer(reply: Any) -> str:

@@ -11,8 +11,9 @@ from trinco.core.instant import Instant
 from trinco.core.value import Value
 from trinco.leases import accesses
 from trinco.leases.accesses import Access, Done, Reply, Versioned, Written
+from trinco.leases.claim import Claim
 from trinco.leases.item import NO_LIMITS, Item, Limits
-from trinco.leases.operation import Answer
+from trinco.leases.operation import Answer, Handed, Release, Request, Yield
 from trinco.leases.row import Kind, Named, Row
 
 Served: TypeAlias = "tuple[Service, Reply | Answer]"
@@ -36,6 +37,10 @@ class Service(Value):
         """Without what has run out and nobody can see any more."""
         return self
 
+    def speak(self, access: Access, now: Instant) -> "tuple[Service, Handed | Claim | None]":
+        """After an access: what is said to somebody who did not ask. A claim is woken."""
+        return self, None
+
 
 class ScriptService(Service):
     """Runs the item's own function, in one access."""
@@ -53,6 +58,23 @@ class ScriptService(Service):
 
     def settled(self, now: Instant) -> "ScriptService":
         return self.but(item=self.item.settled(now))
+
+
+class HandingService(ScriptService):
+    """Gives what somebody lets go of to the first in line, and says so; and wakes whoever it cannot give it to, and
+    whoever should yield."""
+
+    __slots__ = ()
+
+    def speak(self, access: Access, now: Instant) -> "tuple[Service, Handed | Claim | None]":
+        assert isinstance(access, accesses.Apply)
+        operation = access.operation
+        if isinstance(operation, Request):
+            return self, next(iter(self.item.who_must_yield(operation)), None)
+        if not isinstance(operation, Release | Yield):
+            return self, None
+        item, handed = self.item.hand_over(now, self.limits)
+        return self.but(item=item), handed or next(iter(item.first_in_line()), None)
 
 
 class Session(Value):
@@ -211,14 +233,15 @@ SERVICES: dict[str, type[Service]] = {
     "conditional": ConditionalService,
     "transactional": TransactionalService,
     "one-access": ScriptService,
+    "handing-over": HandingService,
 }
 """Which service a base algorithm runs on."""
 
 
 def service(name: str, limits: Limits, longest: float) -> Service:
     """What a base algorithm runs on. ``longest``: no term and no wait takes longer."""
-    if name == "one-access":
-        return ScriptService(limits=limits)
+    if name in ("one-access", "handing-over"):
+        return SERVICES[name](limits=limits)  # type: ignore[call-arg]
     if name in ("conditional", "transactional"):
         return SERVICES[name](longest=longest)  # type: ignore[call-arg]
     return SERVICES[name]()

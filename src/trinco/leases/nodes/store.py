@@ -9,7 +9,7 @@ from trinco.core.message import Message
 from trinco.core.node import Node
 from trinco.core.value import Value
 from trinco.leases import accesses
-from trinco.leases.nodes.messages import INCARNATION, Access, Reply
+from trinco.leases.nodes.messages import INCARNATION, Access, Reply, Told
 from trinco.leases.nodes.services import Service
 
 
@@ -43,9 +43,13 @@ class Store(Node):
 
     def reply(self, ctx: Context, client: int, access: accesses.Access) -> Any:
         """What an honest store answers; a liar answers otherwise, and None is silence."""
-        self.service, reply = self.service.serve(client, access, self.clock(ctx))
+        now = self.clock(ctx)
+        self.service, reply = self.service.serve(client, access, now)
+        self.service, said = self.service.speak(access, now)
         if not self.terse:
             ctx.store(self.service)
+        if said is not None:
+            ctx.send(said.owner % INCARNATION, Told(said))
         if self.terse and hasattr(reply, "remaining"):
             reply = reply.but(remaining=0)
         return reply

@@ -138,7 +138,7 @@ class QuorumLease:
         limits = Limits(self.t_max)
         algorithms = tuple(catalogue.find(name)(limits) for name in self.stores)
         terms = self.terms if self.fenced is not None else self.terms.but(fenced=self.can_fence)
-        quiet = self.brief and set(self.stores) == {"one-access"}
+        quiet = self.brief and set(self.stores) <= set(catalogue.RUN_CODE)
         nodes: list[Node] = [
             SealedClient(me, terms, algorithms, self.store_ids, self.keyring)
             if self.keyring
