@@ -21,6 +21,8 @@ SHORTEST = {
     "ricart-agrawala/no-tie-break": 6,
     "token-ring/two-tokens": 4,
     "quorum-lease/untagged-commit": 16,
+    "quorum-lease/handed-over-late": 18,
+    "quorum-lease/handed-over-for-another-request": 19,
     "chandy-misra/cyclic-start": 12,
     "lamport/overtaken-request": 6,
     "carvalho-roucairol/does-not-ask-back": 13,

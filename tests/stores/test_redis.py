@@ -16,9 +16,11 @@ from trinco.leases.accesses import Begin
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
 from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
-from trinco.stores.redis import MOST_AWAITED, RedisStore
+from trinco.stores.redis import MOST_AWAITED, RedisLink, RedisStore
 from trinco.stores.redis_words import MICRO
 from trinco.stores.store import Failed
+from trinco.testing.bench import Bench
+from trinco.testing.conformance import what_is_let_go_of_is_handed_over_to_the_first_in_line
 
 T_MAX = 60.0
 _fresh_names = (f"lock {number} of {os.getpid()}" for number in count())
@@ -130,6 +132,28 @@ def test_the_script_is_the_twin_of_apply(redis_server: RedisServer, operations: 
         assert read == in_seconds(model.at(caller.link.store_time), caller.link.store_time)
         assert (caller.hints, caller.handed) == model.told()
     close_callers()
+
+
+class Boastful(RedisStore):
+    """Says that what it hands over lasts longer than it does."""
+
+    __slots__ = ()
+
+    def connect(self, address: str, timeout: float = 5.0) -> RedisLink:
+        link = super().connect(address, timeout)
+        honest = link.receive
+        boast = type("BoastfulLink", (RedisLink,), {"__slots__": (), "receive": lambda _: [*map(_boasted, honest())]})
+        link.__class__ = boast
+        return link
+
+
+def _boasted(said: object) -> object:
+    return said.but(beyond=said.beyond + 9) if isinstance(said, Handed) else said
+
+
+def test_a_store_that_boasts_of_what_it_hands_over_is_caught(redis_server: RedisServer) -> None:
+    with Bench(Boastful(redis_server.url)) as bench, pytest.raises(AssertionError, match="how long what it hands over"):
+        what_is_let_go_of_is_handed_over_to_the_first_in_line(bench)
 
 
 def test_a_new_lock_starts_above_every_token_that_this_server_can_have_given(caller: Caller, name: str) -> None:

@@ -18,6 +18,10 @@ SMALL = QuorumLease(
     clients=2, ttl=2, rho=0, wait=1, poll=0, backoff=0, access_timeout=0, policy=Policy.ONCE, fenced=False, brief=True
 )
 """Four stores of which one lies, two clients, one attempt each, a term of two ticks, no token: two million states."""
+HANDING_POLL = 1.0
+"""Where stores hand over, requests are numbered: so there must be an end to them."""
+HANDING_WAIT = 3
+"""Long enough for a hand-over to come when the lease is over."""
 
 
 def lease_model(
@@ -44,8 +48,9 @@ def lease_model(
         raise BeyondClaims(f"with f={system.f} the quorum lease does not claim to survive {count}")
     if drift and not time:
         raise UsageError("clocks that drift need time to pass")
-    polls = 1.0 if "handing-over" in system.stores else system.poll  # its requests are numbered: they must be few
-    system = replace(system, brief=True, poll=polls)
+    if "handing-over" in system.stores:
+        system = replace(system, poll=HANDING_POLL, wait=HANDING_WAIT)
+    system = replace(system, brief=True)
     nodes = list(system(system.n))
     for liar, behaviour in byzantine.items():
         nodes[liar] = BEHAVIOURS[behaviour].in_place_of(nodes[liar])

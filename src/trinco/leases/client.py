@@ -128,21 +128,32 @@ class LeaseClient(Votes):
 
     def handed(self, ctx: "Any", position: int, handed: Handed) -> None:
         """A base says that it is ours there, since somebody let go. That is a late answer to our last request, if that
-        is the one it is counted from and we have not yielded the base since."""
+        is the one it is counted from."""
         if not handed.makes_sense() or handed.claim.owner != self.owner:
             return
         if handed.claim != self.claim or self.stage in (Stage.IDLE, Stage.RESTING):
             self.straggled(ctx, position, handed.claim)
             return
         base = self.bases[position]
-        if self.stage is not Stage.ASKING or base.poisoned or base.waiting is None or handed.serial != base.serial:
+        if self.stage is not Stage.ASKING or base.poisoned or base.waiting is None:
+            return
+        if not self.is_counted_from(base, handed):
             return
         if not base.waiting > ctx.now():
             self.hinted(ctx, position)  # too long ago: ask
             return
-        until = min(self.terms.handed(base.waiting, handed.beyond), self.terms.belief(ctx.now()))
+        until = self.believed_if_handed(ctx, base.waiting, handed)
         self._set(position, self._judged(ctx, base, handed.answer, until))
         self._go_on(ctx, position, handed.answer, was_in_line=True)
+
+    def is_counted_from(self, base: Base, handed: Handed) -> bool:
+        """Whether it is our last request to this base that the hand-over is counted from."""
+        return bool(handed.serial == base.serial)
+
+    def believed_if_handed(self, ctx: "Any", waiting: Instant, handed: Handed) -> Instant:
+        """Never longer than if it had been granted just now: then a clock of the base that was put forward since our
+        request does less harm."""
+        return min(self.terms.handed(waiting, handed.beyond), self.terms.belief(ctx.now()))
 
     def _lost_touch(self, ctx: "Any", position: int, operation: Operation) -> None:
         harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
@@ -198,12 +209,12 @@ class LeaseClient(Votes):
     def _ask(self, ctx: "Any", position: int) -> None:
         claim = self.claim
         wait = 0 if self.ticket is None else self.terms.wait
-        serial = self._next_serial(ctx, position) if wait and self.algorithms[position].hands_over else None
+        serial = self.next_serial(ctx, position) if wait and self.algorithms[position].hands_over else None
         entry = self.signed(ctx, claim)
         request = Request(claim, self.terms.ttl, self.ticket, wait, self.guess, entry, serial)
         self._submit(ctx, position, request, self.believed_until(ctx))
 
-    def _next_serial(self, ctx: "Any", position: int) -> int:
+    def next_serial(self, ctx: "Any", position: int) -> int | None:
         """Of a request that stands until it is our turn. The base will remember us for longer than we note here: it
         counts from when it gets the request."""
         base = self.bases[position]
@@ -354,8 +365,7 @@ class LeaseClient(Votes):
 
     def _yield(self, ctx: "Any", position: int) -> None:
         """First forget the vote, then give it away: a vote that a message under way can revoke is never counted."""
-        base = self.bases[position]
-        self._set(position, base.but(grade=Grade.REFUSED, until=None, token=None, mine=False, waiting=None))
+        self._set(position, self.bases[position].but(grade=Grade.REFUSED, until=None, token=None, mine=False))
         claim = self.claim
         self._submit(ctx, position, Yield(claim, self.ticket, self.terms.wait, self.signed(ctx, claim)), None)
 

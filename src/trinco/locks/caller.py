@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trinco.leases.accesses import Access
+    from trinco.stores.store import Said
 
 PATIENCE = 5.0
 LISTED = ("object", "queue")
@@ -38,8 +39,8 @@ class Nonsense(Exception):
 
 
 class Caller:
-    """``seconds``: how long each access took. ``heard``: the owners of the hints that came along. ``granularity``: how
-    coarse the store said that its clock is."""
+    """``seconds``: how long each access took. ``heard``: the hints that came along, and what was handed over.
+    ``granularity``: how coarse the store said that its clock is."""
 
     __slots__ = (
         "_algorithm",
@@ -60,7 +61,7 @@ class Caller:
         self.address = os.urandom(ADDRESS_DIGITS // 2).hex()
         self.link = store.connect(self.address, patience)
         self.seconds: list[float] = []
-        self.heard: list[str] = []
+        self.heard: list[Said] = []
         self.granularity = 0.0
         self._algorithm = find(store.kind)(Limits(store.t_max))
         self._memories: dict[tuple[str, Claim], Any] = {}
@@ -75,6 +76,11 @@ class Caller:
     def counts(self) -> bool:
         """Whether the store can count tokens by itself."""
         return bool(self._algorithm.counts)
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether the store gives what is let go of to the first in line, and says so."""
+        return bool(self._algorithm.hands_over)
 
     def claim(self, handle: int = 1, client: str = "prober") -> Claim:
         """Of an owner that is nobody else; each call is a later attempt of it."""
@@ -136,6 +142,14 @@ class Caller:
 
     def hints(self, patience: float) -> list[str]:
         """The owners of the hints that have come, as soon as there are any or the time is over."""
+        return [each.owner for each in self._hear(patience) if isinstance(each, Hint)]
+
+    def handed_over(self, patience: float) -> Handed | None:
+        """What was handed over last, as soon as there is anything or the time is over."""
+        handed = [each for each in self._hear(patience) if isinstance(each, Handed)]
+        return handed[-1] if handed else None
+
+    def _hear(self, patience: float) -> "list[Said]":
         end = perf_counter() + patience
         while not self.heard and perf_counter() < end:
             self._sleep_until_readable(end)
@@ -154,7 +168,7 @@ class Caller:
 
     def _take_in(self) -> "list[Any]":
         arrived = self.link.receive()
-        self.heard += [each.owner for each in arrived if isinstance(each, Hint | Handed)]
+        self.heard += [each for each in arrived if isinstance(each, Hint | Handed)]
         return [each for each in arrived if not isinstance(each, Hint | Handed)]
 
     def _sleep_until_readable(self, end: float) -> None:

@@ -19,7 +19,7 @@ try:
 except ImportError as missing:
     raise ConfigError("postgresql:// needs the package psycopg: pip install 'trinco[postgres]'") from missing
 
-from trinco.stores.postgres_calls import microseconds, one_line
+from trinco.stores.postgres_calls import SIGN_OF_LIFE, microseconds, one_line
 from trinco.stores.postgres_link import PostgresLink
 
 TYPE_CHECKING = False
@@ -31,8 +31,6 @@ LAYOUT = 2
 SCRIPT = Path(__file__).with_suffix(".sql")
 CREATION = int.from_bytes(b"trinco")
 """The advisory lock behind which tables and functions are made."""
-SIGN_OF_LIFE = int.from_bytes(b"trin")
-"""The advisory lock that each connection keeps is this and the number of the process that serves it."""
 
 
 class PostgresStore(Store):

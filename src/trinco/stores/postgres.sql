@@ -6,8 +6,8 @@
 --
 -- Times are this server's clock, read after the row is locked.
 --
--- A free lock is taken, and a held one given back, by single UPDATEs (postgres_calls.py), which do just what the
--- functions here would in half the time; these do everything.
+-- A free lock is taken, and a held one given back or handed over, by single UPDATEs (postgres_calls.py), which do just
+-- what the functions here would in half the time; these do everything.
 --
 -- {schema} is filled in by postgres.py, which runs this file in one transaction, behind an advisory lock.
 
@@ -49,6 +49,10 @@ CREATE TABLE IF NOT EXISTS {schema}.lease (
     entry bytea,
     waiters {schema}.waiter[]   -- null: nobody waits
 ) WITH (fillfactor = 50);
+
+-- Of the waiter that it was last handed over to: an UPDATE can tell only what stands in the row when it is done.
+ALTER TABLE {schema}.lease ADD COLUMN IF NOT EXISTS handed_serial bigint;
+ALTER TABLE {schema}.lease ADD COLUMN IF NOT EXISTS handed_wait timestamptz;
 
 -- One row: what this store is, and which run of the server it has last seen.
 CREATE TABLE IF NOT EXISTS {schema}.store (
@@ -455,7 +459,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     first {schema}.waiter;
     grade text := 'committed';
-    proof text := '';
+    proof text := '-';
     told text;
     channel text;
     setting text;
@@ -477,7 +481,7 @@ BEGIN
         ELSIF first.token IS NOT NULL THEN
             first.token := NULL;
             grade := 'tentative';
-            proof := coalesce(encode(item.evidence, 'hex'), '');
+            proof := coalesce(encode(item.evidence, 'hex'), '-');
         END IF;
         told := E'\x01' || concat_ws(
             ' ', first.attempt, first.serial,

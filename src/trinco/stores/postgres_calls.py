@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 COUNT = -1
 """As a token: let the store count."""
+SIGN_OF_LIFE = int.from_bytes(b"trin")
+"""The advisory lock that each connection keeps is this and the number of the process that serves it."""
 EPOCH = 946_684_800_000_000
 """PostgreSQL counts its microseconds from 2000, everybody else from 1970."""
 GRADES: "dict[Any, Grade]" = {grade.value.encode(): grade for grade in Grade}
-RELEASED: "dict[Any, Answer]" = {b"done": Answer(Grade.DONE), b"gone": Answer(Grade.GONE)}
+RELEASED = Answer(Grade.DONE)
 HANDED = b"\1"
 """What a notification that hands over begins with: no owner's name does."""
 
@@ -69,21 +71,44 @@ WAIT_FOR_DISK = """
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
 GIVE_BACK = """
-    WITH let_go AS (
-        UPDATE {schema}.lease SET until = NULL
-         WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND waiters IS NULL
-        RETURNING 'done', clock_timestamp(), set_config('synchronous_commit', 'off', true)
-    )
-    SELECT * FROM let_go
-    UNION ALL
-    SELECT grade, store_time, NULL FROM {schema}.release($1, $2, $3) WHERE NOT EXISTS (SELECT FROM let_go)
+    UPDATE {schema}.lease SET until = NULL
+     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND waiters IS NULL
+    RETURNING clock_timestamp(), set_config('synchronous_commit', 'off', true)
 """
-"""What ``release`` does where I hold and nobody waits; otherwise ``release`` itself."""
+"""What ``release`` does where I hold and nobody waits. No row: try ``HAND_OVER``."""
+HAND_OVER = """
+    UPDATE {schema}.lease
+       SET owner = (waiters[1]).owner, attempt = (waiters[1]).attempt, ticket = (waiters[1]).ticket,
+           until = clock_timestamp() + (waiters[1]).ttl, entry = (waiters[1]).entry,
+           token = CASE WHEN (waiters[1]).token < 0 THEN token + 1 ELSE coalesce((waiters[1]).token, token) END,
+           held_token = CASE WHEN (waiters[1]).token < 0 THEN token + 1 ELSE (waiters[1]).token END,
+           evidence = CASE WHEN (waiters[1]).token IS NULL THEN evidence ELSE (waiters[1]).entry END,
+           waiters = nullif(waiters[2:], '{{}}'),
+           handed_serial = (waiters[1]).serial, handed_wait = (waiters[1]).until
+     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp()
+       AND (waiters[1]).serial IS NOT NULL AND (waiters[1]).until > clock_timestamp()
+       AND ((waiters[1]).token > token AND (waiters[1]).token <= {schema}.microseconds(clock_timestamp()) + 3600000000
+            OR (waiters[1]).token < 0 OR (waiters[1]).token IS NULL)
+       AND octet_length((waiters[1]).owner) < 4000 AND octet_length({schema}.channel((waiters[1]).owner)) < 64
+       AND ((waiters[1]).backend = pg_backend_pid()
+            OR NOT pg_try_advisory_xact_lock_shared({sign_of_life}, (waiters[1]).backend))
+    RETURNING clock_timestamp(), {wait_for_disk}, pg_notify(
+        {schema}.channel(owner),
+        E'\\x01' || attempt || ' ' || handed_serial || ' '
+        || (extract(epoch FROM until - handed_wait) * 1000000)::bigint
+        || ' committed ' || coalesce(held_token::text, '-') || E' -\\n' || owner
+    )
+"""
+"""What ``release`` does where I hold and the first in line waits to be handed it. No row: ask ``release``."""
 
 
 def queries(schema: str) -> dict[bytes, bytes]:
     """The statements of a link, by the names under which they are prepared. ``schema``: quoted."""
-    texts = {"trinco_read": READ.format(schema=schema), "trinco_give_back": GIVE_BACK.format(schema=schema)}
+    texts = {
+        "trinco_read": READ.format(schema=schema),
+        "trinco_give_back": GIVE_BACK.format(schema=schema),
+        "trinco_hand_over": HAND_OVER.format(schema=schema, wait_for_disk=WAIT_FOR_DISK, sign_of_life=SIGN_OF_LIFE),
+    }
     for name, count in FUNCTIONS.items():
         places = ", ".join(f"${place}" for place in range(1, count + 1))
         texts[f"trinco_{name}"] = f"SELECT * FROM {schema}.{name}({places})"
@@ -98,7 +123,7 @@ def _take(kind: str | None, schema: str) -> bytes:
 
 class Errand:
     """What stands in a link's queue: a prepared statement with its parameters, or a bare command without. If the
-    statement gives no row, ``otherwise`` is to be done by the function that can do all of it."""
+    statement gives no row, ``otherwise`` is what it was to do, and has to be done in another way."""
 
     __slots__ = ("otherwise", "parameters", "statement")
 
@@ -110,10 +135,12 @@ class Errand:
         self.otherwise = otherwise
 
 
-def quick_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
-    """By the statement that will do in most cases, if there is one."""
+def quick_errand(resource: bytes, operation: Operation, t_max: float, is_shared: bool) -> Errand:
+    """By the statement that will do in most cases, if there is one. ``is_shared``: whether others are likely to wait
+    for this lock."""
     if isinstance(operation, Release):
-        return Errand(b"trinco_give_back", _claimed(resource, operation))
+        statement = b"trinco_hand_over" if is_shared else b"trinco_give_back"
+        return Errand(statement, _claimed(resource, operation), operation)
     if not isinstance(operation, Request) or operation.ticket is not None:
         return full_errand(resource, operation, t_max)
     parameters = _claimed(resource, operation)
@@ -121,6 +148,15 @@ def quick_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
     if operation.token not in TOKENS:
         parameters.append(_guess(operation.token))
     return Errand(TAKES.get(operation.token, TAKES[GUESS]), parameters, operation)
+
+
+def next_errand(errand: Errand, t_max: float) -> Errand:
+    """Where a statement gave no row."""
+    assert errand.otherwise is not None
+    assert errand.parameters is not None
+    if errand.statement == b"trinco_give_back":
+        return Errand(b"trinco_hand_over", errand.parameters, errand.otherwise)
+    return full_errand(errand.parameters[0], errand.otherwise, t_max)
 
 
 def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
@@ -196,9 +232,10 @@ def grant_in(result: "PGresult", parameters: "Any") -> tuple[Answer, int]:
     return Answer(Grade.COMMITTED, _integer(value(0, 0)), term / 1e6), store_time
 
 
-def end_in(result: "PGresult") -> tuple[Answer, int]:
-    """What ``GIVE_BACK`` gives."""
-    return RELEASED[result.get_value(0, 0)], _integer(result.get_value(0, 1)) + EPOCH
+def store_time_in(result: "PGresult") -> int:
+    """In what ``GIVE_BACK`` and ``HAND_OVER`` give."""
+    store_time: int = _integer(result.get_value(0, 0)) + EPOCH
+    return store_time
 
 
 def handed_in(notification: bytes) -> Handed | None:
@@ -206,7 +243,7 @@ def handed_in(notification: bytes) -> Handed | None:
     try:
         head, _, owner = notification[1:].partition(b"\n")
         attempt, serial, beyond, grade, token, evidence = head.split(b" ")
-        proof = bytes.fromhex(evidence.decode()) if evidence else None
+        proof = None if evidence == b"-" else bytes.fromhex(evidence.decode())
         said = Answer(GRADES[grade], None if token == b"-" else int(token), evidence=proof)
         return Handed(Claim(owner.decode(), int(attempt)), int(serial), int(beyond) / 1e6, said)
     except (ValueError, LookupError, OverflowError):

@@ -21,20 +21,21 @@ from psycopg.pq import ConnStatus, ExecStatus
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.operation import Operation, Request
+from trinco.leases.operation import Operation, Release, Request
 from trinco.stores.postgres_calls import (
     HANDED,
+    RELEASED,
     Errand,
     answer_in,
-    end_in,
     error_of,
-    full_errand,
     grant_in,
     handed_in,
     item_in,
+    next_errand,
     one_line,
     queries,
     quick_errand,
+    store_time_in,
 )
 from trinco.stores.store import Failed, Hint, Link, StaysOut
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from trinco.stores.store import Replied, Said
 
 BINARY = 1
+MOST_SHARED = 1024
 FORMATS = [[BINARY] * parameters for parameters in range(10)]
 UNKNOWN_STATEMENT = "26000"
 """A pooler has given us another connection than the one on which we prepared it. From then on we prepare nothing."""
@@ -57,7 +59,8 @@ UNKNOWN_STATEMENT = "26000"
 class PostgresLink(Link):
     """``store_time``: what the server's clock said in the latest answer that told it, in microseconds.
 
-    ``_prepared``: the statements that the server knows by their names, None where it forgets them.
+    ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_shared``: the
+    locks that somebody waited for when they were last given back.
     """
 
     __slots__ = (
@@ -69,6 +72,7 @@ class PostgresLink(Link):
         "_pgconn",
         "_prepared",
         "_queries",
+        "_shared",
         "_store",
         "_timeout",
         "store_time",
@@ -93,6 +97,7 @@ class PostgresLink(Link):
         self._expecting: set[str] = set()
         self._queries = queries(store.identifier)
         self._prepared: set[bytes] | None = set()
+        self._shared: set[bytes] = set()
         self.store_time = 0
 
     def send(self, resource: str, access: Access) -> "Replied | None":
@@ -171,7 +176,7 @@ class PostgresLink(Link):
     def _apply(self, resource: bytes, operation: Operation) -> None:
         if isinstance(operation, Request) and operation.ticket is not None:
             self._be_ready_for(b"trinco_give_back")
-        self._enqueue(quick_errand(resource, operation, self._store.t_max))
+        self._enqueue(quick_errand(resource, operation, self._store.t_max, resource in self._shared))
 
     def _enqueue(self, errand: Errand) -> None:
         self._errands.append(errand)
@@ -220,15 +225,16 @@ class PostgresLink(Link):
             if result.ntuples or errand.otherwise is None:
                 arrived.append(self._reply(errand, result))
             else:
-                assert errand.parameters is not None
-                self._errands.insert(1, full_errand(errand.parameters[0], errand.otherwise, self._store.t_max))
+                self._errands.insert(1, next_errand(errand, self._store.t_max))
+                self._note(errand, handed_over=False)
         elif result.status != ExecStatus.COMMAND_OK:
             self._take_error(errand, result, arrived)
 
     def _reply(self, errand: Errand, result: "PGresult") -> "Replied":
-        if errand.statement == b"trinco_give_back":
-            answer, self.store_time = end_in(result)
-            return answer
+        if isinstance(errand.otherwise, Release):
+            self.store_time = store_time_in(result)
+            self._note(errand, handed_over=True)
+            return RELEASED
         if errand.otherwise is not None:
             answer, self.store_time = grant_in(result, errand.parameters)
             return answer
@@ -236,6 +242,15 @@ class PostgresLink(Link):
             return item_in(result)
         answer, self.store_time = answer_in(result)
         return answer
+
+    def _note(self, errand: Errand, *, handed_over: bool) -> None:
+        """Whether others are likely to wait for this lock when it is given back the next time."""
+        if errand.statement == b"trinco_hand_over":
+            assert errand.parameters is not None
+            if not handed_over:
+                self._shared.discard(errand.parameters[0])
+            elif len(self._shared) < MOST_SHARED:
+                self._shared.add(errand.parameters[0])
 
     def _hear(self, arrived: "list[Replied | Said]") -> None:
         while (notification := self._pgconn.notifies()) is not None:

@@ -16,8 +16,8 @@
 --
 -- What is let go of is handed over to the first in line, whose request stands if it has a serial; a waiter without one
 -- is woken and asks. Either is published to the address in the owner's name: to be woken is that name; to be handed
--- over is a zero byte, 'attempt serial beyond grade token length\n', the name, which is so long, and for a tentative
--- grant the evidence. Nobody there to hear it means that the waiter's process is gone: it is dropped, and the next one
+-- over is a zero byte, 'attempt serial beyond grade token length evidence\n', the name, which is so long, and the
+-- evidence where that is '+', which it may be for a tentative grant. Nobody there to hear it means that the waiter's process is gone: it is dropped, and the next one
 -- is told.
 --
 -- Nothing is written before everything is decided, so an error changes nothing; and nobody is told of what is not
@@ -163,7 +163,8 @@ local function is_passed_on(first) -- whether it is the first in line's now, who
   if done ~= true then return nil, done end
   local token = held_token and string.format('%.0f', held_token) or '-'
   local numbers = string.format('%.0f %.0f %.0f', first.attempt, first.serial, held_until - first.ends)
-  local words = '\0' .. numbers .. ' ' .. grade .. ' ' .. token .. ' ' .. #first.owner .. '\n' .. first.owner
+  local words = '\0' .. numbers .. ' ' .. grade .. ' ' .. token .. ' ' .. #first.owner .. (proof and ' +\n' or ' -\n')
+    .. first.owner
   if ring(first.owner, words .. (proof or '')) then return true end
   let_go()
   return false

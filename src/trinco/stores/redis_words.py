@@ -181,8 +181,8 @@ def handed(payload: bytes) -> Handed | None:
     """What a hint hands over. None: the script never says this."""
     try:
         head, _, rest = payload[1:].partition(b"\n")
-        attempt, serial, beyond, grade, token, length = head.split(b" ")
-        owner, evidence = rest[: int(length)].decode(), rest[int(length) :] or None
+        attempt, serial, beyond, grade, token, length, proof = head.split(b" ")
+        owner, evidence = rest[: int(length)].decode(), rest[int(length) :] if proof == b"+" else None
         said = Answer(GRADES[grade], None if token == b"-" else int(token), evidence=evidence)
         return Handed(Claim(owner, int(attempt)), int(serial), int(beyond) / MICRO, said)
     except (ValueError, LookupError, OverflowError):

@@ -83,10 +83,10 @@ class Person:
         request = Request(self.claim if claim is None else claim, ttl).but(**rest)
         return self.caller.ask(self.lock, request)
 
-    def queue(self, ticket: int) -> Answer:
-        """Ask, and wait in line where that is refused. Who waits can be rung at."""
+    def queue(self, ticket: int, serial: int | None = None) -> Answer:
+        """Ask, and wait in line where that is refused. Who waits can be rung at; with a serial, it can be handed it."""
         self.caller.link.expect_hints(self.claim.owner)
-        return self.ask(ticket=ticket, wait=TERM, entry=b"%d entry" % ticket)
+        return self.ask(ticket=ticket, wait=TERM, entry=b"%d entry" % ticket, serial=serial)
 
     def takes(self, sentence: str, **rest: object) -> Answer:
         answer = self.ask(**rest)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ passes what is about that.
 
 from collections.abc import Callable
 from threading import Barrier, Thread
+from time import monotonic
 
 from trinco.leases.accesses import CommitTransaction, CompareAndSet, Versioned, Write, Written
 from trinco.leases.bases.catalogue import RUN_CODE
@@ -270,6 +271,43 @@ def a_release_wakes_the_first_in_line(bench: Bench) -> None:
         must(early.claim.owner in early.caller.hints(LIMIT), "a release did not wake the first in line")
 
 
+def what_is_let_go_of_is_handed_over_to_the_first_in_line(bench: Bench) -> None:
+    """For stores that do so. The term counts from then on, and the one who gets it must be able to tell when it ends:
+    so the store says how much later that is than the end of its wait."""
+    with people(bench, 3) as (ana, late, early):
+        if not ana.caller.hands_over:
+            return
+        ana.takes("it refused a lock that nobody holds")
+        late.queue(2, serial=6)
+        began = monotonic()
+        early.queue(1, serial=5)
+        ana.release()
+        handed = early.caller.handed_over(LIMIT)
+        took = monotonic() - began
+        must(handed is not None, "it did not hand a lock over to the first in line")
+        assert handed is not None
+        must((handed.claim, handed.serial) == (early.claim, 5), "it does not say what it hands over, and to whom")
+        must(handed.answer.grade is Grade.COMMITTED, "it hands over what it does not grant")
+        must(-MARGIN <= handed.beyond <= took + MARGIN, "it lies about how long what it hands over lasts")
+        must(early.holds() and not late.ask().grade.is_grant, "it handed over a lock and gave it to somebody else")
+        early.release()
+        handed = late.caller.handed_over(LIMIT)
+        must(handed is not None and handed.claim == late.claim, "it did not hand a lock over to the second in line")
+
+
+def whoever_has_gone_is_handed_nothing(bench: Bench) -> None:
+    with people(bench, 3) as (ana, first, second):
+        if not ana.caller.hands_over:
+            return
+        ana.takes("it refused a lock that nobody holds")
+        first.queue(1, serial=1)
+        second.queue(2, serial=1)
+        first.release()
+        ana.release()
+        must(second.caller.handed_over(LIMIT) is not None, "it did not hand a lock over to whoever was left in line")
+        must(not first.holds(), "it handed a lock over to somebody who no longer waits")
+
+
 def names_are_told_apart(bench: Bench) -> None:
     """Each is held by somebody else, at the same time."""
     caller = bench.caller()
@@ -361,6 +399,8 @@ CHECKS: "tuple[Callable[[Bench], None], ...]" = (
     waiters_come_in_the_order_of_their_tickets,
     whoever_gives_up_waiting_is_in_nobodys_way,
     a_release_wakes_the_first_in_line,
+    what_is_let_go_of_is_handed_over_to_the_first_in_line,
+    whoever_has_gone_is_handed_nothing,
     names_are_told_apart,
     a_large_entry_comes_back_whole,
     one_wins_a_race,

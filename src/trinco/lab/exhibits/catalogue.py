@@ -15,6 +15,7 @@ from trinco.lab.exhibits import (
     lamport,
     lease_commits,
     lease_entries,
+    lease_hand_over,
     lease_listings,
     lease_release,
     lease_renewal,
@@ -73,6 +74,7 @@ EXHIBITS = (
     *BAKERY,
     *LEASE,
     *lease_commits.EXHIBITS,
+    *lease_hand_over.EXHIBITS,
 )
 
 
