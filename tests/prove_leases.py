@@ -157,6 +157,44 @@ def quorum_first() -> dict[str, Callable[[], Figures]]:
     }
 
 
+def handing_over() -> dict[str, Callable[[], Figures]]:
+    """Stores that give what is let go of to the first in line: Redis and PostgreSQL."""
+    one = replace(ONE, stores=("handing-over",), policy=Policy.PRIORITY)
+    four = replace(PRIORITY, stores=("handing-over",) * 4)
+    found: dict[str, Callable[[], Figures]] = {
+        "handing over, one store, time": lambda: exhaustive(
+            "-n 1 -f 0 --stores handing-over --policy priority --fires 1", one, byzantine={}, fires=1
+        ),
+        "handing over, one store, two polls": lambda: exhaustive(
+            "-n 1 -f 0 --stores handing-over --policy priority --fires 2", one, byzantine={}, fires=2
+        ),
+        "handing over, one store, renewal": lambda: exhaustive(
+            "-n 1 -f 0 --stores handing-over --policy priority --fires 1 --ttl 1 --renewals 1",
+            replace(one, ttl=1),
+            byzantine={},
+            fires=1,
+            renewals=1,
+        ),
+        "handing over, one store, three clients, time": lambda: exhaustive(
+            "-n 1 -f 0 --stores handing-over --policy priority --fires 0 --ttl 1 --clients 3 --max-states 30000000",
+            replace(one, ttl=1, clients=3),
+            byzantine={},
+            fires=0,
+        ),
+    }
+    for liar in ("silent", "deny-all", "grant-all", "hand-all"):
+        found[f"handing over, {liar}"] = lambda liar=liar: exhaustive(
+            f"--stores handing-over --policy priority --no-time --fires 0 --network fifo --byzantine {liar}",
+            four,
+            "safe; from every state everybody can be served, without a poll",
+            byzantine={5: liar},
+            time=False,
+            fires=0,
+            network=Network.FIFO,
+        )
+    return found
+
+
 def proofs() -> dict[str, Callable[[], Figures]]:
     """What is proven, by name. Ordered as the docs show it."""
     found: dict[str, Callable[[], Figures]] = {
@@ -186,6 +224,7 @@ def proofs() -> dict[str, Callable[[], Figures]]:
             drifting=1,
         ),
         **quorum_first(),
+        **handing_over(),
         "two liars of four": lambda: broken(
             "--no-time --byzantine grant-all --byzantine grant-all --beyond-claims",
             SMALL,
