@@ -24,7 +24,8 @@ from tests.locks.services import (
 from tests.stores.servers import RedisServer
 from trinco.locks.service import LockService
 from trinco.stores.clock import boottime
-from trinco.stores.memory import MemoryStore
+from trinco.stores.memory import MemoryLink, MemoryStore
+from trinco.stores.wake import NotNow
 from trinco.testing import ManualClock, memory_service
 
 
@@ -431,3 +432,20 @@ def test_only_the_token_that_was_named_is_broken(ana: LockService, bruno: LockSe
     first.release()
     assert second.valid
     assert ana.inspect("door").token == second.token
+
+
+# A store that was reached and did nothing
+
+
+def test_a_store_that_did_nothing_is_quoted_and_not_taken_for_a_rival(
+    ana: LockService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotNow("memory:locks cannot do it today")
+
+    take(ana.lock("door")).release()
+    monkeypatch.setattr(MemoryLink, "_transact", refuse)
+    with pytest.raises(trinco.StoreUnavailable, match="cannot do it today"):
+        ana.lock("door").try_acquire()
+    with pytest.raises(trinco.StoreUnavailable, match="cannot do it today"):
+        ana.lock("door").acquire(timeout=1)

@@ -167,6 +167,40 @@ def test_a_plain_lock_is_two_accesses_to_each_and_writes_nothing_down(terms: Ter
     assert heard == [["Request", "Release"]] * terms.quorum + [[]] * (terms.n - terms.quorum)
 
 
+@pytest.mark.parametrize("terms", [ONE, QUORUM], ids=["one store", "a quorum of three"])
+def test_who_is_answered_at_once_holds_before_anybody_looks_for_replies(terms: Terms) -> None:
+    world = World(QuickClaimant, [["granted", "done"] for _ in range(terms.n)], False, terms)
+    claimant = world.claimant
+    claimant.starts()
+    assert claimant.is_holding
+    claimant.leaves()
+    assert (claimant.unanswered(), claimant.owner in world.hub.active) == (0, False)
+
+
+def test_what_others_have_to_do_by_now_is_not_forgotten_where_everything_is_answered_at_once() -> None:
+    world = World(QuickClaimant, [["granted"]], False, ONE)
+    other = Claimant(world.hub, "me/" + "b" * 32, "another lock", ONE)
+    world.hub.active[other.owner] = other
+    other.timers["owed"] = world.now
+    world.claimant.starts()
+    assert not other.timers
+
+
+def test_a_late_answer_to_an_earlier_claim_is_undone_although_the_next_is_granted_right_after() -> None:
+    world = World(QuickClaimant, [[]], True, ONE.but(policy=Policy.ONCE))
+    claimant, link = world.claimant, world.links[0]
+    world.does("start")
+    while claimant.is_busy:
+        world.does("time")  # nothing is heard of it, until it must have run out
+    late = len(link.waiting)
+    world.does("start")
+    world.does("hear 0")
+    assert (claimant.attempt, claimant.is_holding, claimant.is_busy) == (2, True, True)
+    undone = [operation.claim.attempt for operation in link.heard[late + 1 :]]
+    assert undone
+    assert set(undone) == {1}
+
+
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
 def test_two_of_four_stores_that_grant_are_no_quorum_although_the_others_are_gone(later: bool) -> None:
     world = World(QuickClaimant, [[], [], ["granted"], ["granted"]], later, QUORUM)

@@ -26,7 +26,7 @@ from tests.stores.local_stores import (
 from tests.stores.local_workers import TTL, run_worker, start_worker
 from trinco.leases.accesses import Read, Versioned
 from trinco.leases.claim import Claim
-from trinco.leases.operation import Commit, Extend, Grade, Release, Request
+from trinco.leases.operation import NEXT, Commit, Extend, Grade, Release, Request
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.sqlite import SQLiteStore
 from trinco.stores.store import NO_DESCRIPTOR, Failed
@@ -59,6 +59,23 @@ def test_random_operations_are_answered_as_a_plain_item_would(connect: Connect, 
 def test_one_link_alone_answers_as_a_plain_item_would(connect: Connect) -> None:
     clock = Clock()
     assert_answers_like_an_item([connect(ADDRESS, t_max=20, clock=clock)], clock, 20, 11, 600)
+
+
+def test_a_signed_entry_stands_in_the_file_once_and_is_read_back_whole(connect: Connect, file: Path) -> None:
+    one, two = connect(ONE), connect(TWO)
+    apply(one, Request(ANA, TTL, token=NEXT, entry=b"signed by ana" * 30))
+    held = read(two)
+    assert held.holder is not None
+    assert held.holder.entry == held.evidence == b"signed by ana" * 30
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("SELECT entry FROM trinco_lock").fetchall() == [(1,)]
+    apply(two, Commit(EVE, held.token + 5, b"not hers"))
+    apply(one, Commit(ANA, held.token + 5, b"a second one"))
+    after = read(two)
+    assert after.holder is not None
+    assert (after.holder.entry, after.evidence) == (b"signed by ana" * 30, b"a second one")
+    apply(one, Release(ANA))
+    assert (read(two).holder, read(two).evidence) == (None, b"a second one")
 
 
 def test_two_links_exclude_each_other(connect: Connect) -> None:

@@ -85,11 +85,15 @@ class Books:
     # Competing
 
     def compete(self, resources: "tuple[str, ...]", options: "Options", *, once: bool) -> list[Claimant]:
-        """Begin to ask for all of these."""
+        """Begin to ask for all of these. A store that answers at once may have granted them already."""
         terms = options.once if once else options.wait
         claimants = [self.hub.claimant(resource, terms, options.info) for resource in resources]
-        for claimant in claimants:
-            claimant.starts()
+        try:
+            for claimant in claimants:
+                claimant.starts()
+        except BaseException:
+            self.withdraw(claimants)
+            raise
         return claimants
 
     def winner(self, claimants: list[Claimant]) -> Claimant | None:

@@ -59,9 +59,10 @@ class Desk(Books):
         self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float, timeout: float | None
     ) -> "Lease | None":
         self._contact(deadline)
-        lease = None
-        if timeout == 0 or len(resources) > 1:
-            lease = self._try_each(name, resources, options, deadline if timeout else NEVER)
+        if len(resources) == 1:
+            at_once = timeout == 0
+            return self._compete(name, resources, 0, options, NEVER if at_once else deadline, once=at_once)
+        lease = self._try_each(name, resources, options, deadline if timeout else NEVER)
         if lease is None and timeout != 0:
             lease = self._compete(name, resources, 0, options, deadline, once=False)
         return lease
@@ -74,7 +75,7 @@ class Desk(Books):
 
     def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float) -> "Lease | None":
         """One after the other, from anywhere: with a free slot nobody has to ask for all of them."""
-        first = int(self.hub.chance() * len(resources)) if len(resources) > 1 else 0
+        first = int(self.hub.chance() * len(resources))
         for each in range(len(resources)):
             slot = (first + each) % len(resources)
             lease = self._compete(name, resources[slot : slot + 1], slot, options, deadline, once=True)
@@ -85,22 +86,30 @@ class Desk(Books):
     def _compete(
         self, name: str, resources: "tuple[str, ...]", first: int, options: "Options", deadline: float, *, once: bool
     ) -> "Lease | None":
-        """Ask for all of these; keep the first that is granted and give the others back at once."""
+        """Ask for all of these; keep the first that is granted and give the others back at once. One alone that a store
+        has granted at once has nothing to wait for, and nobody to give back."""
         claimants = self.compete(resources, options, once=once)
         try:
-            self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
+            winner: Claimant | None = claimants[0]
+            if len(claimants) > 1 or not claimants[0].is_holding:
+                self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
+                winner = self.winner(claimants)
+            lease = None
+            if winner is not None:
+                slot = None if winner.resource == name else first + claimants.index(winner)
+                lease = Lease(self, name, winner, options, slot)
         except BaseException:
             self.withdraw(claimants)
-            self._see_off(claimants)
             raise
-        winner = self.winner(claimants)
         if not once:
             self._see_off(claimants)
-        if winner is None:
+        if lease is None:
             self.explain_failure(claimants)
-            return None
-        slot = None if winner.resource == name else first + claimants.index(winner)
-        return Lease(self, name, winner, options, slot)
+        return lease
+
+    def withdraw(self, claimants: "list[Claimant]") -> None:
+        super().withdraw(claimants)
+        self._see_off(claimants)
 
     def _see_off(self, claimants: "list[Claimant]") -> None:
         """Wait a little until those who leave have left; if that takes longer, the keeper does."""
@@ -134,9 +143,10 @@ class Desk(Books):
         with self.waiting.mutex:
             if not self.mark_released(lease):
                 return
-            leaving = [lease.claimant]
-            self.waiting.until(lambda: self.are_gone(leaving), self.hub.clock() + FAREWELL, lease.claimant)
-            if self.keeper is not None and self.has_leavers():
+            if lease.claimant.unanswered() > self.f:
+                leaving = [lease.claimant]
+                self.waiting.until(lambda: self.are_gone(leaving), self.hub.clock() + FAREWELL, lease.claimant)
+            if self.keeper is not None and self.hub.active and self.has_leavers():
                 self.keeper.attend()
         if lease.reason is not None:
             lease.tell()

@@ -2,8 +2,8 @@
 
 One link to each store carries the accesses of all claimants. The hub does no waiting: ``send`` puts an access on its
 way, ``receive`` takes in what has arrived at a link, ``pump`` hands replies and due timers to the claimants until
-nothing is left to do. A shell (``locks.waiting`` for threads, ``locks.aio`` for tasks) sleeps until a link becomes
-readable or the next timer is due, and calls these.
+nothing is left to do (``deliver``: replies only, where that is enough). A shell (``locks.waiting`` for threads,
+``locks.aio`` for tasks) sleeps until a link becomes readable or the next timer is due, and calls these.
 
                  threads or tasks            claimants (the proven code)             stores
                  acquire ─────────────────▶  request ──────────── send ───────────▶  b0 b1 b2 b3
@@ -120,8 +120,8 @@ class Hub(Links):
     # Sending and receiving
 
     def send(self, sender: "Sender", base: int, access: "Access", tag: "Any") -> bool:
-        """Put an access on its way. Its reply comes with its tag, from ``pump`` and never within this call. Whether it
-        is still to come."""
+        """Put an access on its way. Its reply comes with its tag, from ``pump`` or ``deliver`` and never within this
+        call. Whether it is still to come."""
         link = self.links[base]
         reply: Any = None
         if link is None:
@@ -152,7 +152,7 @@ class Hub(Links):
         outstanding = self._outstanding[base]
         said = []
         for each in arrived:
-            if isinstance(each, Hint | Handed):
+            if isinstance(each, (Hint, Handed)):
                 said.append(each)
             elif outstanding:
                 sender, tag = outstanding.popleft()
@@ -166,29 +166,31 @@ class Hub(Links):
         """Whether something is done without any waiting. Replies are looked for without asking the system which link
         has any: a server on this host may have answered before we had time to sleep, and then two calls are saved."""
         if self._inbox or self._newcomers:
-            self.pump()
+            self.deliver()
         if done():
             return True
         for base, outstanding in enumerate(self._outstanding):
             if outstanding:
                 self.receive(base)
-        self.pump()
+        self.deliver()
         return done()
 
     def _forgotten(self, owner: str) -> Claimant | None:
         """Somebody who no longer waits, and whom a store still has in its queue."""
         return next((each for pooled in self._pool.values() for each in pooled if each.owner == owner), None)
 
+    def deliver(self) -> None:
+        """As much of ``pump`` as is needed before anybody sleeps. The timers of others may be due; one's own matter to
+        who has to wait, and then ``pump`` is called."""
+        if self._newcomers or len(self.active) > 1:
+            self.pump()
+        elif self._inbox:
+            self._hand_out()
+
     def pump(self) -> None:
         """Hand out what has come in, and what comes of that, until there is nothing left; then due timers."""
-        inbox = self._inbox
         while True:
-            while inbox:
-                sender, base, tag, reply = inbox.popleft()
-                if tag is SAID:
-                    sender.was_told(base, reply)
-                else:
-                    sender.replied(base, tag, self._judged(sender, base, reply))
+            self._hand_out()
             if self._newcomers:
                 self._welcome()
             now = self.clock()
@@ -197,23 +199,33 @@ class Hub(Links):
                 return
             if self.poller is not None:
                 self.ready(self.poller.poll(0))  # what has arrived in time must not be taken for late
-                if inbox:
+                if self._inbox:
                     continue
             for claimant in due:
                 claimant.fire(now)
             self.connect_missing()
 
+    def _hand_out(self) -> None:
+        inbox = self._inbox
+        while inbox:
+            sender, base, tag, reply = inbox.popleft()
+            if tag is SAID:
+                sender.was_told(base, reply)
+            else:
+                sender.replied(base, tag, self._judged(sender, base, reply))
+
     def _judged(self, sender: "Sender", base: int, reply: "Any") -> "Any":
         """The reply, or None where the store could not do it."""
-        if isinstance(reply, Reply | Answer):
-            sender.reached.add(base)
-            sender.failures.pop(base, None)
-            self.troubles[base] = None
-            return reply
         if isinstance(reply, Failed):
             sender.failures[base] = self.troubles[base] = reply.reason
             if isinstance(reply, StaysOut):
                 sender.reached.add(base)  # it works, and it will do again
+        elif isinstance(reply, (Answer, Reply)):
+            sender.reached.add(base)
+            if sender.failures:
+                sender.failures.pop(base, None)
+            self.troubles[base] = None
+            return reply
         return None
 
     def next_due(self) -> float:

@@ -25,6 +25,9 @@ class Keeper:
         self._wakes_at = 0.0
         self._attends_at = NEVER
         """When to listen for releases that are not confirmed."""
+        self._noticed_due = NEVER
+        """When what woke us is due. If it has been given back by the time we look, we sleep until then all the same:
+        where locks are held for moments, the next is not due before, and need not wake us."""
         self._is_running = False
         self._is_stopped = False
 
@@ -33,7 +36,8 @@ class Keeper:
         if not self._is_running:
             self._is_running = True
             start_new_thread(self._run, ())
-        elif min(lease.renew_at, lease.until) < self._wakes_at:
+        elif lease.renew_at < self._wakes_at or lease.until < self._wakes_at:
+            self._noticed_due = lease.renew_at
             self._wake()
 
     def attend(self) -> None:
@@ -72,7 +76,9 @@ class Keeper:
                     lost = [] if desk.is_closed else self._round()
                 except StoreUnavailable:  # it was closed
                     return
-                self._wakes_at = NEVER if desk.is_closed else min(desk.next_due(), self._attends_at)
+                due = min(self._attends_at, self._noticed_due)
+                self._wakes_at = NEVER if desk.is_closed else min(desk.next_due(), due)
+                self._noticed_due = NEVER
                 nap = self._wakes_at - desk.hub.clock()
             for lease in lost:
                 start_new_thread(lease.tell, ())  # a slow callback must not keep the others from being renewed

@@ -10,6 +10,7 @@ Several bases are asked this way only where exactly a quorum is asked first: the
 that decides. With fewer links than that, all that are asked may grant and it is still no quorum.
 """
 
+from trinco.core.instant import Instant
 from trinco.leases.accesses import Apply
 from trinco.leases.chains import ACCESS
 from trinco.leases.client import GIVE_UP, WIDEN, Stage
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from trinco.core.instant import Instant
     from trinco.leases.chains import Base
     from trinco.leases.claim import Claim
     from trinco.leases.terms import Terms
@@ -32,11 +32,16 @@ if TYPE_CHECKING:
     Told = tuple[int, tuple[int, Claim], Any]
     """A base, what the access to it was tagged with, and its reply."""
 
+# By names of our own: to look a member up in its enum takes as long as a call.
+IDLE, ASKING, HOLDING = Stage.IDLE, Stage.ASKING, Stage.HOLDING
+COMMITTED, DONE, GONE = Grade.COMMITTED, Grade.DONE, Grade.GONE
+
 
 class QuickClaimant(Claimant):
     """``believed``: until when, if the pending request is granted. ``contacted``: the bases that were sent what is
-    pending; ``awaited``: how many have not answered it. ``held``: the bases' records while we hold, where
-    those of ``granting`` have granted."""
+    pending; ``awaited``: how many have not answered it. ``held``: the bases' records while we hold, where those of
+    ``granting`` have granted and nothing else is under way or owed. As long as ``bases`` is that very tuple, nothing
+    has to be looked for in it."""
 
     __slots__ = ("answers", "armed", "awaited", "believed", "contacted", "granting", "held", "pending")
 
@@ -54,45 +59,51 @@ class QuickClaimant(Claimant):
     # What is put off
 
     def starts(self) -> None:
-        contacts = self.first_contacts()
-        if self.pending is not None or self._has_unfinished() or len(contacts) != self.terms.quorum:
+        contacts, terms = self.first_contacts(), self.terms
+        if self.pending is not None or self._has_unfinished() or len(contacts) != terms.quorum:
             Claimant.starts(self)
             return
         self.ticket = None
         self.attempt += 1
         self.renewals = 0
-        self.stage = Stage.ASKING
+        self.stage = ASKING
         self.guess = self.first_guess(self.world)
         claim = self.claim
         entry = self.signed(self.world, claim)
-        self.believed = self.believed_until(self.world)
-        self._put_off(Request(claim, self.terms.ttl, None, 0, self.guess, entry), contacts)
+        self.believed = Instant(self.hub.clock() + terms.believed)
+        self._put_off(Request(claim, terms.ttl, None, 0, self.guess, entry), contacts)
 
     def leaves(self) -> None:
-        self.write_down()
-        if self.stage is not Stage.HOLDING or self._has_unfinished():
+        if self.pending is not None:
+            self.write_down()
+        if self.stage is not HOLDING or self._has_unfinished():
             Claimant.leaves(self)
             return
         self.leaving = True
-        self.stage = Stage.IDLE
+        self.stage = IDLE
         self.until = self.believed = self.guess = None
         self.timers.clear()
-        asked = [position for position, base in enumerate(self.bases) if base.asked]
+        if self.bases is self.held:
+            asked = self.granting
+        else:
+            asked = [position for position, base in enumerate(self.bases) if base.asked]
         self._put_off(Release(self.claim, self.renewals), asked)
 
     def _has_unfinished(self) -> bool:
-        return any(base.chain or base.owed for base in self.bases)
+        return self.bases is not self.held and any(base.chain or base.owed for base in self.bases)
 
     def _put_off(self, operation: Request | Release, positions: "Sequence[int]") -> None:
-        """Send it, and remember no more than that."""
+        """Send it, and remember no more than that. Stores in this process or on this host have answered by then: most
+        locks are taken and given back without anybody having to look for replies."""
         self.pending = operation
         self.answers = []
         self.contacted = positions
         self.awaited = len(positions)
         self.armed = False
-        access, claim = Apply(operation), operation.claim
+        access, claim, hub = Apply(operation), operation.claim, self.hub
         for position in positions:
-            self.hub.send(self, position, access, (self.bases[position].epoch, claim))
+            hub.send(self, position, access, (self.bases[position].epoch, claim))
+        hub.deliver()
 
     def expect_to_wait(self) -> None:
         if self.pending is not None and not self.armed:
@@ -102,12 +113,12 @@ class QuickClaimant(Claimant):
         """Timers are set when somebody is about to wait: most answers come before that."""
         self.armed = True
         set_timer, terms = self.world.set_timer, self.terms
-        if self.stage is Stage.ASKING and terms.policy is not Policy.PRIORITY:
+        if self.stage is ASKING and terms.policy is not Policy.PRIORITY:
             set_timer(GIVE_UP, terms.patience)
         if terms.access_timeout:
             for position in self.contacted:
                 set_timer(f"{ACCESS}{position}", terms.access_timeout)
-        if self.stage is Stage.ASKING and terms.widen:
+        if self.stage is ASKING and terms.widen:
             set_timer(WIDEN, terms.widen)
 
     def write_down(self) -> None:
@@ -133,16 +144,17 @@ class QuickClaimant(Claimant):
         if operation is None or tag[1] is not operation.claim:
             Claimant.replied(self, base, tag, reply)
             return
-        as_expected = self._is_plain_grant(reply) if isinstance(operation, Request) else _is_plain_end(reply)
-        if not as_expected:
+        asks = isinstance(operation, Request)
+        if not (self._is_plain_grant(reply) if asks else _is_plain_end(reply)):
             self.write_down()
             Claimant.replied(self, base, tag, reply)
             return
-        self.answers.append((base, tag, reply))
         self.awaited -= 1
-        if not self.awaited and isinstance(operation, Request):
+        if self.awaited:
+            self.answers.append((base, tag, reply))
+        elif asks:
             self._take(reply)
-        elif not self.awaited:
+        else:
             self.pending = None
         self._follow_up()
 
@@ -151,12 +163,12 @@ class QuickClaimant(Claimant):
         guess = self.guess
         return (
             isinstance(reply, Answer)
-            and reply.grade is Grade.COMMITTED
+            and reply.grade is COMMITTED
             and reply.makes_sense()
             and reply.granularity == 0
             and (guess is None or reply.token == guess or (guess is NEXT and reply.token is not None))
             and self.believed is not None
-            and self.believed - self.world.now() >= self.terms.useful
+            and self.believed.at - self.hub.clock() >= self.terms.useful
         )
 
     def _take(self, answer: Answer) -> None:
@@ -164,18 +176,24 @@ class QuickClaimant(Claimant):
         self.pending = None
         if self.armed:
             self.timers.clear()
-        self.stage = Stage.HOLDING
+        self.stage = HOLDING
         self.until = self.believed
         token = None if self.guess is None else answer.token
-        if token is not None:
-            self.token = max(self.token, token)
+        if token is not None and token > self.token:
+            self.token = token
         if self.bases is not self.held or self.contacted != self.granting:
-            self.granting = self.contacted
-            self.bases = self.held = tuple(
-                base.forgotten(asked=each in self.contacted).but(mine=each in self.contacted, memory=None)
-                for each, base in enumerate(self.bases)
-            )
-        self.world.grant(token, self.until)
+            self._note_who_grants()
+        self.granted = token
+        self.grants += 1
+
+    def _note_who_grants(self) -> None:
+        contacted = self.contacted
+        unfinished = self._has_unfinished()  # an answer to an earlier claim may have come late, and is undone
+        self.bases = tuple(
+            base.forgotten(asked=each in contacted).but(mine=each in contacted, memory=None)
+            for each, base in enumerate(self.bases)
+        )
+        self.granting, self.held = contacted, () if unfinished else self.bases
 
     def lost_touch(self, base: int, tag: "tuple[int, Claim]") -> None:
         self.write_down()
@@ -187,11 +205,13 @@ class QuickClaimant(Claimant):
 
     @property
     def is_busy(self) -> bool:
-        return self.pending is not None or super().is_busy
+        return self.pending is not None or self._has_unfinished()
 
     def unanswered(self) -> int:
-        return self.awaited if self.pending is not None else Claimant.unanswered(self)
+        if self.pending is not None:
+            return self.awaited
+        return 0 if self.bases is self.held else Claimant.unanswered(self)
 
 
 def _is_plain_end(reply: "Any") -> bool:
-    return isinstance(reply, Answer) and (reply.grade is Grade.DONE or reply.grade is Grade.GONE)
+    return isinstance(reply, Answer) and (reply.grade is DONE or reply.grade is GONE)

@@ -63,6 +63,10 @@ _named: dict[str, MemoryStore] = {}
 _naming = allocate_lock()
 
 
+def _new_item() -> tuple[int, Item]:
+    return 0, Item(wall_microseconds())
+
+
 class MemoryLink(WakingLink):
     __slots__ = ("_address", "_hints", "_reader", "_store", "_writer")
 
@@ -109,21 +113,18 @@ class MemoryLink(WakingLink):
     def _read(self, resource: str) -> Versioned:
         self._store.check_process()
         with self._store.mutex:
-            version, item = self._found(resource)
+            version, item = self._store.items.get(resource) or _new_item()
         return Versioned(item.counted_from(self._store.clock()), version)
 
     def _transact(self, resource: str, change: "Callable[[Item, float], Change]") -> "Change":
-        self._store.check_process()
-        with self._store.mutex:
-            version, item = self._found(resource)
-            result = change(item, self._store.clock())
+        store = self._store
+        store.check_process()
+        with store.mutex:
+            version, item = store.items.get(resource) or _new_item()
+            result = change(item, store.clock())
             if result[0] is not item:
-                self._store.items[resource] = version + 1, result[0]
+                store.items[resource] = version + 1, result[0]
         return result
-
-    def _found(self, resource: str) -> tuple[int, Item]:
-        found = self._store.items.get(resource)
-        return (0, Item(wall_microseconds())) if found is None else found
 
     def _ring(self, owner: str) -> bool:
         address = where_to_ring(owner)

@@ -99,7 +99,8 @@ class SQLiteLink(WakingLink):
         self._clock = clock
         self._process = os.getpid()
         self._known: dict[str, Known] = {}
-        self._shared: set[str] = set()
+        self._shared: dict[str, int] = {}
+        """What others turned out to use, and the version at which we left it."""
         self._look_around_at = 0.0
         # Processes that commit twice and end must checkpoint too, now and then: start anywhere.
         self._commits = wall_microseconds() % COMMITS_PER_CHECKPOINT
@@ -163,7 +164,7 @@ class SQLiteLink(WakingLink):
         if result[0] is known[2]:
             return None
         if not self._written(resource, known, result[0]):
-            self._shared.add(resource)
+            self._shared[resource] = known[1]
             return None
         self._remember(resource, known, result[0])
         return result
@@ -172,6 +173,8 @@ class SQLiteLink(WakingLink):
         """None if somebody else wrote between our read and our write. ``now`` may be earlier than the read: then a
         lease counts as live for a moment longer, which is the safe side."""
         found = self._found(resource)
+        if self._shared.get(resource) == found[1]:
+            del self._shared[resource]
         result = change(found[2], now)
         if result[0] is not found[2]:
             if not self._written(resource, found, result[0]):
@@ -216,8 +219,12 @@ class SQLiteLink(WakingLink):
 
     def _remember(self, resource: str, found: "Known", item: Item) -> None:
         """While nobody waits, the next to write is most likely us, and the row need not be read. A free lock that
-        others turned out to use is not worth a guess: a wrong one costs a write."""
-        if item.waiters or (item.holder is None and resource in self._shared):
+        others turned out to use is not worth a guess, since a wrong one costs a write, until a read shows that we were
+        the last to use it."""
+        if item.waiters:
+            return
+        if item.holder is None and resource in self._shared:
+            self._shared[resource] = found[1] + 1
             return
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()

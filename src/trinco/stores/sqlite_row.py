@@ -9,11 +9,16 @@ if TYPE_CHECKING:
 
 WAITER = "<qqdHh"
 """Ticket, attempt, until, the length of the owner's name and of its entry (-1: none)."""
+THE_EVIDENCE = 1
+"""As the holder's entry: what stands as evidence. It nearly always does, a signed entry is long, and a row that has it
+twice does not fit into one page: each commit would write three."""
 
 
 def item_of(row: "tuple[Any, ...]") -> Item:
     """Raises ``ValueError`` if the waiters make no sense."""
     _, _, token, evidence, owner, attempt, until, ticket, committed, entry, waiters = row
+    if type(entry) is int:
+        entry = evidence
     holder = None if owner is None else Holder(Claim(owner, attempt), until, ticket, committed, entry)
     return Item(token, holder, () if waiters is None else unpacked(waiters), evidence)
 
@@ -24,10 +29,11 @@ def columns_of(item: Item) -> "tuple[Any, ...]":
     holder = item.holder
     if holder is None:
         return item.token, item.evidence, None, None, None, None, None, None, waiters
-    claim = holder.claim
+    claim, evidence, entry = holder.claim, item.evidence, holder.entry
+    if entry is evidence and entry is not None:
+        entry = THE_EVIDENCE
     return (
-        item.token, item.evidence, claim.owner, claim.attempt, holder.until, holder.ticket, holder.token, holder.entry,
-        waiters,
+        item.token, evidence, claim.owner, claim.attempt, holder.until, holder.ticket, holder.token, entry, waiters,
     )  # fmt: skip
 
 

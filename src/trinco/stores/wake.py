@@ -40,6 +40,8 @@ LONGEST_OWNER = 4096
 OLD = 60.0
 """Seconds after which a socket that never got its name is rubbish."""
 _DIGITS = frozenset("0123456789abcdef")
+REFUSED = Grade.REFUSED
+"""By a name of our own: to look a member up in its enum takes as long as a call."""
 
 
 class NotNow(Exception):
@@ -108,23 +110,24 @@ class WakingLink(Link):
         limits = self._limits
         if isinstance(operation, Request) and type(operation.token) is int:
             limits = limits.but(token=wall_microseconds() + GUESS_AHEAD)
-        for _ in range(self._limits.waiters):
-            after, answer, woken = self._transact(resource, lambda item, now: self._run(item, operation, now, limits))
+
+        def run(item: Item, now: float) -> "Change":
+            change = item.apply(operation, now, limits)
+            if change[0].waiters and isinstance(operation, (Request, Yield)) and operation.wait:
+                self._listen()  # before anybody can read that we wait, and ring
+            return change
+
+        for _ in range(limits.waiters):
+            after, answer, woken = self._transact(resource, run)
             if woken and after.holder is None:
                 self._wake(resource, woken[0])
             elif woken:
                 self._ring(woken[0].owner)  # a holder: its silence proves nothing
-            if answer.grade is not Grade.REFUSED or after.holder is not None:
+            if after.holder is not None or answer.grade is not REFUSED:
                 break
             if not self._is_blocked_by_dead(resource, after, operation.claim):
                 break
         return answer
-
-    def _run(self, item: Item, operation: Operation, now: float, limits: Limits) -> "Change":
-        change = item.apply(operation, now, limits)
-        if change[0].waiters and isinstance(operation, (Request, Yield)) and operation.wait:
-            self._listen()  # before anybody can read that we wait, and ring
-        return change
 
     def _is_blocked_by_dead(self, resource: str, item: Item, claim: Claim) -> bool:
         """Nobody holds, and we were refused: somebody else is first in line. Either it hears us, or it is dead and
