@@ -517,6 +517,7 @@ BEGIN
     PERFORM {schema}.write(item);
 END $$;
 
+-- It says, as "smaller", whether others wait who will have to be handed it, too.
 CREATE OR REPLACE FUNCTION {schema}.release(resource text, asker text, asker_attempt bigint) RETURNS {schema}.answer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -543,7 +544,7 @@ BEGIN
         grade := 'done';
     END IF;
     PERFORM {schema}.pass_on(item, store_time);
-    RETURN (grade, NULL, NULL, false, NULL, NULL, store_time)::{schema}.answer;
+    RETURN (grade, NULL, NULL, cardinality(item.waiters) > 1, NULL, NULL, store_time)::{schema}.answer;
 END $$;
 
 INSERT INTO {schema}.store (layout) VALUES ({layout}) ON CONFLICT (single) DO UPDATE SET layout = excluded.layout;

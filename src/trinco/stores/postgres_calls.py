@@ -67,6 +67,7 @@ TAKES: "dict[Any, bytes]" = {
     None: b"trinco_take_unfenced",
     GUESS: b"trinco_take_guessed",
 }
+GIVES_BACK, HANDS_OVER, RELEASES = b"trinco_give_back", b"trinco_hand_over", b"trinco_release"
 WAIT_FOR_DISK = """
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
@@ -85,7 +86,7 @@ HAND_OVER = """
            evidence = CASE WHEN (waiters[1]).token IS NULL THEN evidence ELSE (waiters[1]).entry END,
            waiters = nullif(waiters[2:], '{{}}'),
            handed_serial = (waiters[1]).serial, handed_wait = (waiters[1]).until
-     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp()
+     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND pg_column_size(waiters) < 2000
        AND (waiters[1]).serial IS NOT NULL AND (waiters[1]).until > clock_timestamp()
        AND ((waiters[1]).token > token AND (waiters[1]).token <= {schema}.microseconds(clock_timestamp()) + 3600000000
             OR (waiters[1]).token < 0 OR (waiters[1]).token IS NULL)
@@ -99,7 +100,8 @@ HAND_OVER = """
         || ' committed ' || coalesce(held_token::text, '-') || E' -\\n' || owner
     )
 """
-"""What ``release`` does where I hold and the first in line waits to be handed it. No row: ask ``release``."""
+"""What ``release`` does where I hold and the first in line waits to be handed it. No row: ask ``release``. A long line
+is compressed in its row, and would have to be unpacked here for every word about its first."""
 
 
 def queries(schema: str) -> dict[bytes, bytes]:
@@ -135,12 +137,10 @@ class Errand:
         self.otherwise = otherwise
 
 
-def quick_errand(resource: bytes, operation: Operation, t_max: float, is_shared: bool) -> Errand:
-    """By the statement that will do in most cases, if there is one. ``is_shared``: whether others are likely to wait
-    for this lock."""
+def quick_errand(resource: bytes, operation: Operation, t_max: float, release: bytes) -> Errand:
+    """By the statement that will do in most cases, if there is one. ``release``: the one for a release."""
     if isinstance(operation, Release):
-        statement = b"trinco_hand_over" if is_shared else b"trinco_give_back"
-        return Errand(statement, _claimed(resource, operation), operation)
+        return Errand(release, _claimed(resource, operation), operation)
     if not isinstance(operation, Request) or operation.ticket is not None:
         return full_errand(resource, operation, t_max)
     parameters = _claimed(resource, operation)
@@ -154,8 +154,8 @@ def next_errand(errand: Errand, t_max: float) -> Errand:
     """Where a statement gave no row."""
     assert errand.otherwise is not None
     assert errand.parameters is not None
-    if errand.statement == b"trinco_give_back":
-        return Errand(b"trinco_hand_over", errand.parameters, errand.otherwise)
+    if errand.statement == GIVES_BACK:
+        return Errand(HANDS_OVER, errand.parameters, errand.otherwise)
     return full_errand(errand.parameters[0], errand.otherwise, t_max)
 
 
@@ -173,7 +173,7 @@ def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
     if isinstance(operation, Yield):
         waiting = interval(operation.wait), _number(operation.ticket), operation.entry
         return Errand(b"trinco_yield", [*parameters, *waiting])
-    return Errand(b"trinco_release", parameters)
+    return Errand(RELEASES, parameters, operation)
 
 
 def _claimed(resource: bytes, operation: Operation) -> "Parameters":

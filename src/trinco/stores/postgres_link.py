@@ -21,10 +21,13 @@ from psycopg.pq import ConnStatus, ExecStatus
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.operation import Operation, Release, Request
+from trinco.leases.operation import Answer, Operation, Release, Request
 from trinco.stores.postgres_calls import (
+    GIVES_BACK,
     HANDED,
+    HANDS_OVER,
     RELEASED,
+    RELEASES,
     Errand,
     answer_in,
     error_of,
@@ -60,7 +63,7 @@ class PostgresLink(Link):
     """``store_time``: what the server's clock said in the latest answer that told it, in microseconds.
 
     ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_shared``: the
-    locks that somebody waited for when they were last given back.
+    locks that somebody waited for when they were last given back, and how that is best done.
     """
 
     __slots__ = (
@@ -97,7 +100,7 @@ class PostgresLink(Link):
         self._expecting: set[str] = set()
         self._queries = queries(store.identifier)
         self._prepared: set[bytes] | None = set()
-        self._shared: set[bytes] = set()
+        self._shared: dict[bytes, bytes] = {}
         self.store_time = 0
 
     def send(self, resource: str, access: Access) -> "Replied | None":
@@ -175,8 +178,8 @@ class PostgresLink(Link):
 
     def _apply(self, resource: bytes, operation: Operation) -> None:
         if isinstance(operation, Request) and operation.ticket is not None:
-            self._be_ready_for(b"trinco_give_back")
-        self._enqueue(quick_errand(resource, operation, self._store.t_max, resource in self._shared))
+            self._be_ready_for(HANDS_OVER)
+        self._enqueue(quick_errand(resource, operation, self._store.t_max, self._shared.get(resource, GIVES_BACK)))
 
     def _enqueue(self, errand: Errand) -> None:
         self._errands.append(errand)
@@ -226,15 +229,12 @@ class PostgresLink(Link):
                 arrived.append(self._reply(errand, result))
             else:
                 self._errands.insert(1, next_errand(errand, self._store.t_max))
-                self._note(errand, handed_over=False)
         elif result.status != ExecStatus.COMMAND_OK:
             self._take_error(errand, result, arrived)
 
     def _reply(self, errand: Errand, result: "PGresult") -> "Replied":
         if isinstance(errand.otherwise, Release):
-            self.store_time = store_time_in(result)
-            self._note(errand, handed_over=True)
-            return RELEASED
+            return self._ended(errand, result)
         if errand.otherwise is not None:
             answer, self.store_time = grant_in(result, errand.parameters)
             return answer
@@ -243,14 +243,21 @@ class PostgresLink(Link):
         answer, self.store_time = answer_in(result)
         return answer
 
-    def _note(self, errand: Errand, *, handed_over: bool) -> None:
-        """Whether others are likely to wait for this lock when it is given back the next time."""
-        if errand.statement == b"trinco_hand_over":
+    def _ended(self, errand: Errand, result: "PGresult") -> Answer:
+        """The answer to a release. How it was done is likely to be how it is best done the next time."""
+        answer, statement, others_wait = RELEASED, errand.statement, errand.statement == HANDS_OVER
+        if statement == RELEASES:
+            answer, self.store_time = answer_in(result)
+            others_wait, answer = answer.smaller, answer.but(smaller=False)
+        else:
+            self.store_time = store_time_in(result)
+        if statement != GIVES_BACK:
             assert errand.parameters is not None
-            if not handed_over:
-                self._shared.discard(errand.parameters[0])
+            if not others_wait:
+                self._shared.pop(errand.parameters[0], None)
             elif len(self._shared) < MOST_SHARED:
-                self._shared.add(errand.parameters[0])
+                self._shared[errand.parameters[0]] = statement
+        return answer
 
     def _hear(self, arrived: "list[Replied | Said]") -> None:
         while (notification := self._pgconn.notifies()) is not None:
