@@ -684,6 +684,36 @@ def test_a_schema_of_an_earlier_trinco_is_brought_up_to_date(postgres_server: Po
     link.close()
 
 
+LAYOUT_1 = """
+    ALTER TYPE first.waiter DROP ATTRIBUTE serial, DROP ATTRIBUTE ttl, DROP ATTRIBUTE token;
+    ALTER TABLE first.lease DROP COLUMN handed_serial, DROP COLUMN handed_wait;
+    CREATE FUNCTION first.with_waiter(first.lease, text, bigint, timestamptz, bigint, bytea) RETURNS first.lease
+        LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'this one is of layout 1'; END $$;
+    UPDATE first.store SET layout = 1;
+"""
+
+
+def test_a_schema_in_which_nothing_was_handed_over_learns_it(postgres_server: PostgresServer, name: str) -> None:
+    store = PostgresStore(postgres_server.url + "?fresh=1&schema=first")
+    link = store.connect(HERE)
+    ask(link, name, Request(claim(0), 30, 1, 9))
+    ask(link, name, Request(claim(1), 30, 2, 9))
+    link.close()
+    with postgres_server.connect() as connection:
+        connection.execute(LAYOUT_1)
+    link = store.connect(HERE)
+    for handle in (1, 2):
+        link.expect_hints(claim(handle).owner)
+    assert ask(link, name, Request(claim(1), 30, 2, 9)).grade is Grade.REFUSED
+    assert ask(link, name, Request(claim(2), 30, 3, 9, serial=4)).grade is Grade.REFUSED
+    assert ask(link, name, Yield(claim(0), 4, 9)).grade is Grade.DONE
+    assert ask(link, name, Request(claim(1), 30, 2, 9)).grade is Grade.COMMITTED
+    link.send(name, Apply(Release(claim(1))))
+    _, said = replies(link, 1)
+    assert [(each.claim, each.serial) for each in said if isinstance(each, Handed)] == [(claim(2), 4)]
+    link.close()
+
+
 def test_tables_that_vanish_are_named(postgres_server: PostgresServer) -> None:
     link = PostgresStore(postgres_server.url + "?fresh=1&schema=brief").connect(HERE)
     with postgres_server.connect() as connection:

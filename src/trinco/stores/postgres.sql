@@ -64,6 +64,14 @@ CREATE TABLE IF NOT EXISTS {schema}.store (
     closed_until bigint NOT NULL DEFAULT 0
 );
 
+-- What layout 1 had, with other arguments than now.
+DROP FUNCTION IF EXISTS {schema}.request(text, text, bigint, interval, interval, bigint, bigint, bytea);
+DROP FUNCTION IF EXISTS
+    {schema}.refused({schema}.lease, timestamptz, text, bigint, interval, bigint, bytea),
+    {schema}.with_waiter({schema}.lease, text, bigint, timestamptz, bigint, bytea),
+    {schema}.wake_first({schema}.waiter[]),
+    {schema}.let_go({schema}.lease);
+
 CREATE OR REPLACE FUNCTION {schema}.microseconds(moment timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT (date_part('epoch', moment) * 1000000)::bigint $$;
 
