@@ -72,6 +72,8 @@ SHORTEST = {
     "bakery/F27": 10,
 }
 """The lease's stand in ``test_lease_exhibits``."""
+LATE_FOR_EVER = {"quorum-lease/handed-over-late", "quorum-lease/handed-over-for-another-request"}
+"""Here time passes while messages are under way: whoever waits can be unlucky without end."""
 
 CLASSIC = [exhibit for exhibit in EXHIBITS if not exhibit.name.startswith("lease/")]
 
@@ -91,7 +93,7 @@ def test_an_exhibit_is_caught_with_its_shortest_counterexample(exhibit: Exhibit,
 
 @pytest.mark.parametrize("exhibit", CLASSIC, ids=lambda exhibit: exhibit.name)
 def test_the_same_instance_without_the_flaw_holds(exhibit: Exhibit) -> None:
-    assert check(exhibit.mended()).verdict is Verdict.HOLDS
+    assert check(exhibit.mended(), liveness=exhibit.name not in LATE_FOR_EVER).verdict is Verdict.HOLDS
 
 
 def test_every_exhibit_has_a_known_shortest_counterexample() -> None:

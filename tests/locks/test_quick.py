@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Apply, Done
+from trinco.leases.client import POLL
 from trinco.leases.operation import Answer, Grade, Operation
 from trinco.leases.terms import Policy, Terms
-from trinco.locks.claimant import AHEAD, Claimant
+from trinco.locks.claimant import AHEAD, AT_ONCE, Claimant
 from trinco.locks.entries import PlainEntries
 from trinco.locks.hub import Hub
 from trinco.locks.quick import QuickClaimant
@@ -199,6 +200,18 @@ def test_a_late_answer_to_an_earlier_claim_is_undone_although_the_next_is_grante
     undone = [operation.claim.attempt for operation in link.heard[late + 1 :]]
     assert undone
     assert set(undone) == {1}
+
+
+def test_a_poll_that_has_become_urgent_is_not_put_off_by_an_answer_from_before() -> None:
+    """A link came up while somebody waited, and then it heard that it could not be asked: it waited for a second."""
+    world = World(QuickClaimant, [["granted"]], False, ONE)
+    claimant = world.claimant
+    claimant.timers[POLL] = AT_ONCE
+    claimant.world.set_timer(POLL, 1.0)
+    assert claimant.timers[POLL] <= world.now
+    claimant.timers.clear()
+    claimant.world.set_timer(POLL, 1.0)
+    assert claimant.timers[POLL] == world.now + 1.0
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])

@@ -28,6 +28,8 @@ AFTER_EXPIRY = 0.002
 """How long after the end of the lease in its way the first in line asks; the others let it go first."""
 NOT_FIRST = 0.05
 JITTER = 0.2
+AT_ONCE = 0.0
+"""When to look again, if something has happened since."""
 AHEAD = 10_000_000
 """Ten seconds in microseconds: the clocks of hosts that are looked after are closer than that."""
 
@@ -146,7 +148,7 @@ class Claimant(LeaseClient):
             return
         self.on_timer(self.world, f"{ACCESS}{base}")
         if self.stage is Stage.ASKING and self.ticket is not None:
-            self.timers[POLL] = 0.0  # look again at once: there may be a link by then
+            self.timers[POLL] = AT_ONCE  # there may be a link by then
         self._follow_up()
 
     def has_link(self, base: int) -> None:
@@ -154,7 +156,7 @@ class Claimant(LeaseClient):
         if self.terms.policy is not Policy.PRIORITY or self.failures.pop(base, None) is None:
             return
         if self.stage is Stage.ASKING and self.ticket is not None:
-            self.timers[POLL] = 0.0
+            self.timers[POLL] = AT_ONCE
 
     def was_told(self, base: int, said: "Said") -> None:
         """It is ours there, or our turn, perhaps; or we have gone, and the store has not heard."""
@@ -240,7 +242,10 @@ class World:
         return self.claimant.hub.wall_clock() + AHEAD
 
     def set_timer(self, name: str, delay: float) -> None:
-        self.claimant.timers[name] = self.clock() + delay
+        timers = self.claimant.timers
+        if name == POLL and timers.get(name) == AT_ONCE:
+            return  # what puts it off again may be older than what made us hurry
+        timers[name] = self.clock() + delay
 
     def cancel_timer(self, name: str) -> None:
         self.claimant.timers.pop(name, None)
