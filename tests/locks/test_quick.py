@@ -233,8 +233,8 @@ def test_a_store_that_could_not_be_reached_and_now_can_has_not_failed_whoever_wa
     claimant = world.claimant
     assert (set(claimant.failures), claimant.is_cut_off()) == ({0, 3}, True)
     world.hub.links[3] = link
+    before = len(link.heard)
     world.hub.greet(3, link)
     assert not claimant.is_cut_off()
-    before = len(link.heard)
     world.does("moment")
     assert len(link.heard) == before + 1, "it is asked at once"

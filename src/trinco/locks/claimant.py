@@ -29,7 +29,7 @@ AFTER_EXPIRY = 0.002
 NOT_FIRST = 0.05
 JITTER = 0.2
 AT_ONCE = 0.0
-"""When to look again, if something has happened since."""
+"""When to poll, if a store can be reached now that could not."""
 AHEAD = 10_000_000
 """Ten seconds in microseconds: the clocks of hosts that are looked after are closer than that."""
 
@@ -148,7 +148,7 @@ class Claimant(LeaseClient):
             return
         self.on_timer(self.world, f"{ACCESS}{base}")
         if self.stage is Stage.ASKING and self.ticket is not None:
-            self.timers[POLL] = AT_ONCE  # there may be a link by then
+            self.timers[POLL] = self.hub.clock()  # there may be a link by then
         self._follow_up()
 
     def has_link(self, base: int) -> None:
@@ -156,7 +156,10 @@ class Claimant(LeaseClient):
         if self.terms.policy is not Policy.PRIORITY or self.failures.pop(base, None) is None:
             return
         if self.stage is Stage.ASKING and self.ticket is not None:
-            self.timers[POLL] = AT_ONCE
+            if self.bases[base].chain:
+                self.timers[POLL] = AT_ONCE  # it has yet to hear that it failed
+            elif not self.bases[base].poisoned:
+                self._ask(self.world, base)
 
     def was_told(self, base: int, said: "Said") -> None:
         """It is ours there, or our turn, perhaps; or we have gone, and the store has not heard."""
