@@ -184,7 +184,8 @@ def handing_over() -> dict[str, Callable[[], Figures]]:
     }
     for liar in ("silent", "deny-all", "grant-all", "hand-all"):
         found[f"handing over, {liar}"] = lambda liar=liar: exhaustive(
-            f"--stores handing-over --policy priority --no-time --fires 0 --network fifo --byzantine {liar}",
+            f"--stores handing-over --policy priority --no-time --fires 0 --network fifo --byzantine {liar}"
+            " --max-states 30000000",
             four,
             "safe; from every state everybody can be served, without a poll",
             byzantine={5: liar},
