@@ -154,6 +154,27 @@ def quorum_first() -> dict[str, Callable[[], Figures]]:
             network=Network.FIFO,
             fires=1,
         ),
+        **{
+            f"quorum first, three clients, {liar}": lambda liar=liar: exhaustive(
+                f"--quorum-first --clients 3 --no-time --fires 0 --network fifo --byzantine 6:{liar}",
+                replace(FIRST, clients=3),
+                byzantine={6: liar},
+                time=False,
+                network=Network.FIFO,
+                fires=0,
+            )
+            for liar in ("silent", "grant-all", "any")
+        },
+        "quorum first, three clients, token": lambda: exhaustive(
+            "--quorum-first --clients 3 --no-time --token --fires 0 --network fifo --byzantine 6:grant-all"
+            " --max-states 30000000",
+            replace(FIRST, clients=3, fenced=True),
+            "safe; tokens rise",
+            byzantine={6: "grant-all"},
+            time=False,
+            network=Network.FIFO,
+            fires=0,
+        ),
     }
 
 

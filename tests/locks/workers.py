@@ -160,6 +160,14 @@ def hold_and_end(url: str, how: str) -> None:
         os._exit(0)
 
 
+def wait_and_say(url: str) -> None:
+    """Get in line, and say when and with which token we got it."""
+    locks = trinco.connect(url)
+    say("ready")
+    with locks.lock(NAME, ttl=1).hold(timeout=LIMIT) as lease:
+        say(f"{time.monotonic()} {lease.token}")
+
+
 def hold_without_the_service(url: str) -> None:
     """Keep the lease and let the service go, as ``trinco.connect(url).lock(name).try_acquire()`` does."""
     lease = _only_a_lease(url)

@@ -139,12 +139,13 @@ class LeaseClient(Votes):
             return
         if not self.is_counted_from(base, handed):
             return
-        if not base.waiting > ctx.now():
-            self.hinted(ctx, position)  # too long ago: ask
-            return
-        until = self.believed_if_handed(ctx, base.waiting, handed)
-        self._set(position, self._judged(ctx, base, handed.answer, until))
-        self._go_on(ctx, position, handed.answer, was_in_line=True)
+        if base.waiting > ctx.now():
+            granted = self._judged(ctx, base, handed.answer, self.believed_if_handed(ctx, base.waiting, handed))
+            if self.is_useful(ctx, granted):
+                self._set(position, granted)
+                self._go_on(ctx, position, handed.answer, was_in_line=True)
+                return
+        self.hinted(ctx, position)  # it comes too late, and we are in line no more: ask
 
     def is_counted_from(self, base: Base, handed: Handed) -> bool:
         """Whether it is our last request to this base that the hand-over is counted from."""
