@@ -30,14 +30,14 @@ def in_line(at: float = 0.0, **changes: Any) -> ByHand:
     return client
 
 
-def handed(client: ByHand, *, serial: int = 1, since: float = 0.0, answer: Answer = YES, attempt: int = 1) -> Handed:
+def handed(*, serial: int = 1, since: float = 0.0, answer: Answer = YES, attempt: int = 1) -> Handed:
     """By a base that got the request at once, ``since`` seconds later."""
     return Handed(Claim("me", attempt), serial, since + TTL - WAIT, answer)
 
 
 def is_told(client: ByHand, *bases: int, **how: Any) -> None:
     for base in bases:
-        client.handed(client.hand, base, handed(client, **how))
+        client.handed(client.hand, base, handed(**how))
 
 
 # The client
@@ -165,7 +165,7 @@ def test_nonsense_is_handed_over_to_nobody(nonsense: Handed) -> None:
 def test_a_base_hands_over_once_however_often_it_says_so() -> None:
     client = in_line()
     for _ in range(9):
-        is_told(client, 3, 0)
+        is_told(client, 0, 1)
     assert client.news == []
 
 

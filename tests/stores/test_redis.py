@@ -20,7 +20,7 @@ from trinco.stores.redis import MOST_AWAITED, RedisLink, RedisStore
 from trinco.stores.redis_words import MICRO
 from trinco.stores.store import Failed
 from trinco.testing.bench import Bench
-from trinco.testing.conformance import what_is_let_go_of_is_handed_over_to_the_first_in_line
+from trinco.testing.conformance_of_waiting import what_is_let_go_of_is_handed_over_to_the_first_in_line
 
 T_MAX = 60.0
 _fresh_names = (f"lock {number} of {os.getpid()}" for number in count())

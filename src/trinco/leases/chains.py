@@ -28,8 +28,8 @@ class Base(Value):
     """What the client knows of one base. ``grade``: its last word in this attempt (or renewal), None while it has not
     spoken. ``token``: what it committed; ``seen``: the largest token that it showed. ``until``: how long its vote may
     be believed. ``mine``: whether it granted us what we hold; what a base says after we hold changes nothing, since
-    asking a base for what we already have there is as good as extending it. ``serial``: of our
-    last request that it may hand over to; ``waiting``: until when, at least, that makes it remember us."""
+    asking a base for what we already have there is as good as extending it. ``serial``: of our last request that it
+    may hand over to; ``waiting``: until when, at least, that makes it remember us."""
 
     __slots__ = (
         "asked",
@@ -78,19 +78,7 @@ class Base(Value):
     def forgotten(self, asked: bool) -> "Base":
         """At the start of an attempt nothing is known, and what is still under way for an earlier one will count for
         nothing."""
-        return self.but(
-            asked=asked,
-            chain=without_belief(self.chain),
-            grade=None,
-            until=None,
-            token=None,
-            seen=0,
-            ticket=0,
-            mine=False,
-            poisoned=False,
-            waiting=None,
-            serial=0,
-        )
+        return self.held().but(asked=asked, mine=False, poisoned=False)
 
     def held(self) -> "Base":
         """Once we hold, all that matters is where our entry is."""

@@ -147,15 +147,6 @@ class LeaseClient(Votes):
                 return
         self.hinted(ctx, position)  # it comes too late, and we are in line no more: ask
 
-    def is_counted_from(self, base: Base, handed: Handed) -> bool:
-        """Whether it is our last request to this base that the hand-over is counted from."""
-        return bool(handed.serial == base.serial)
-
-    def believed_if_handed(self, ctx: "Any", waiting: Instant, handed: Handed) -> Instant:
-        """Never longer than if it had been granted just now: then a clock of the base that was put forward since our
-        request does less harm."""
-        return min(self.terms.handed(waiting, handed.beyond), self.terms.belief(ctx.now()))
-
     def _lost_touch(self, ctx: "Any", position: int, operation: Operation) -> None:
         harmful = isinstance(operation, Yield) or (self.stage is Stage.ASKING and not self.algorithms[position].counts)
         if harmful and self.belongs(operation):
@@ -214,13 +205,6 @@ class LeaseClient(Votes):
         entry = self.signed(ctx, claim)
         request = Request(claim, self.terms.ttl, self.ticket, wait, self.guess, entry, serial)
         self._submit(ctx, position, request, self.believed_until(ctx))
-
-    def next_serial(self, ctx: "Any", position: int) -> int | None:
-        """Of a request that stands until it is our turn. The base will remember us for longer than we note here: it
-        counts from when it gets the request."""
-        base = self.bases[position]
-        self._set(position, base.but(serial=base.serial + 1, waiting=ctx.now() + self.terms.wait))
-        return base.serial + 1
 
     def believed_until(self, ctx: "Any") -> Instant:
         """What may be believed if the request that is about to be sent is granted."""

@@ -9,7 +9,7 @@ one.
 from trinco.core.instant import Instant
 from trinco.leases.chains import Base, Chains
 from trinco.leases.claim import Claim
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed
 from trinco.leases.plan import Plan
 from trinco.leases.terms import Terms
 
@@ -100,6 +100,24 @@ class Votes(Chains):
 
     def end_of_belief(self, ctx: "Any", votes: list[Base]) -> Instant:
         return min(base.until for base in votes if base.until is not None)
+
+    # What is handed over
+
+    def next_serial(self, ctx: "Any", position: int) -> int | None:
+        """Of a request that stands until it is our turn. The base will remember us for longer than we note here: it
+        counts from when it gets the request."""
+        base = self.bases[position]
+        self._set(position, base.but(serial=base.serial + 1, waiting=ctx.now() + self.terms.wait))
+        return base.serial + 1
+
+    def is_counted_from(self, base: Base, handed: Handed) -> bool:
+        """Whether it is our last request to this base that the hand-over is counted from."""
+        return bool(handed.serial == base.serial)
+
+    def believed_if_handed(self, ctx: "Any", waiting: Instant, handed: Handed) -> Instant:
+        """Never longer than if it had been granted just now: then a clock of the base that was put forward since our
+        request does less harm."""
+        return min(self.terms.handed(waiting, handed.beyond), self.terms.belief(ctx.now()))
 
     # Tokens
 

@@ -11,6 +11,8 @@ from trinco.leases.operation import Answer, Commit, Extend, Grade, Release, Requ
 from trinco.locks.caller import Caller
 from trinco.stores.store import Store
 
+MARGIN = 0.05
+"""Two clocks that count the same seconds, and what it takes to ask."""
 TERM = 30.0
 """Longer than any check takes."""
 LIMIT = 10.0

@@ -54,8 +54,9 @@ class Listed(Value):
     fences = False
     """Whether this kind of store keeps a token."""
     counts = False
-    hands_over = False
     """Whether it can count tokens up by itself."""
+    hands_over = False
+    """Whether it gives what is let go of to the first in line, and says so."""
 
     def __init__(self, limits: Limits = Limits(), judge: Judge = Judge()) -> None:
         self.limits = limits

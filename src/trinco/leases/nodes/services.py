@@ -11,6 +11,7 @@ from trinco.core.instant import Instant
 from trinco.core.value import Value
 from trinco.leases import accesses
 from trinco.leases.accesses import Access, Done, Reply, Versioned, Written
+from trinco.leases.bases.catalogue import RUN_CODE
 from trinco.leases.claim import Claim
 from trinco.leases.item import NO_LIMITS, Item, Limits
 from trinco.leases.operation import Answer, Handed, Release, Request, Yield
@@ -240,7 +241,7 @@ SERVICES: dict[str, type[Service]] = {
 
 def service(name: str, limits: Limits, longest: float) -> Service:
     """What a base algorithm runs on. ``longest``: no term and no wait takes longer."""
-    if name in ("one-access", "handing-over"):
+    if name in RUN_CODE:
         return SERVICES[name](limits=limits)  # type: ignore[call-arg]
     if name in ("conditional", "transactional"):
         return SERVICES[name](longest=longest)  # type: ignore[call-arg]
