@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from trinco.core.errors import LeaseLost as LeaseLost
     from trinco.core.errors import NotHeld as NotHeld
     from trinco.core.errors import QuorumUnavailable as QuorumUnavailable
+    from trinco.core.errors import StoreForbidden as StoreForbidden
     from trinco.core.errors import StoreUnavailable as StoreUnavailable
     from trinco.core.errors import TrincoError as TrincoError
     from trinco.core.errors import UsageError as UsageError
+    from trinco.locks.aio.election import AsyncElection as AsyncElection
     from trinco.locks.aio.lease import AsyncLease as AsyncLease
     from trinco.locks.aio.lock import AsyncLock as AsyncLock
+    from trinco.locks.aio.lock import AsyncSemaphore as AsyncSemaphore
     from trinco.locks.aio.service import AsyncLockService as AsyncLockService
     from trinco.locks.election import Election as Election
     from trinco.locks.health import StoreHealth as StoreHealth
@@ -35,12 +38,15 @@ _HOMES = {
     "StoreHealth": "trinco.locks.health",
     "AsyncLockService": "trinco.locks.aio.service",
     "AsyncLock": "trinco.locks.aio.lock",
+    "AsyncSemaphore": "trinco.locks.aio.lock",
+    "AsyncElection": "trinco.locks.aio.election",
     "AsyncLease": "trinco.locks.aio.lease",
     "TrincoError": "trinco.core.errors",
     "AcquireTimeout": "trinco.core.errors",
     "LeaseLost": "trinco.core.errors",
     "NotHeld": "trinco.core.errors",
     "StoreUnavailable": "trinco.core.errors",
+    "StoreForbidden": "trinco.core.errors",
     "QuorumUnavailable": "trinco.core.errors",
     "ConfigError": "trinco.core.errors",
     "UsageError": "trinco.core.errors",

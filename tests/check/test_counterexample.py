@@ -84,7 +84,8 @@ def test_the_trace_is_the_same_when_it_was_written_and_read(make: Callable[[], M
     recording.write(path)
     header, events = read(path)
     assert header == recording.header
-    assert [plain(line) for line in lines(header, events)] == [plain(line) for line in recording.lines()]
+    counted = msgspec.structs.replace(header, events=len(events))
+    assert [plain(line) for line in lines(counted, events)] == [plain(line) for line in recording.lines()]
 
 
 @each_unsafe

@@ -129,3 +129,45 @@ def test_the_quick_reader_reads_what_the_thorough_one_does(node):
 def test_the_fields_that_hold_sets_of_ids_are_known():
     assert snapshot.field_names(Plain) == ("me", "clock", "queue", "deferred", "best", "until")
     assert snapshot.set_fields(Plain) == {"deferred"}
+
+
+@dataclass
+class Roomy:
+    me: int = 0
+
+
+class Forgetful(Single):
+    """A subclass without ``__slots__ = ()``."""
+
+
+class Slotted:
+    __slots__ = ("extra",)
+
+
+@dataclass(slots=True)
+class MoreSlots(Slotted):
+    me: int = 0
+
+
+@dataclass(slots=True)
+class WithRoomyPart:
+    part: Roomy = field(default_factory=Roomy)
+
+
+def test_what_is_kept_beside_the_fields_is_found_wherever_there_is_room_for_it():
+    for node in (Roomy(), Forgetful(), MoreSlots()):
+        assert snapshot.can_hide(node)
+        assert snapshot.undeclared(node) is None
+        node.extra = 1
+        assert snapshot.undeclared(node) == "extra"
+
+
+def test_what_a_part_hides_is_found_too():
+    node = WithRoomyPart()
+    node.part.extra = 1
+    assert snapshot.can_hide(node)
+    assert snapshot.undeclared(node) == "part.extra"
+
+
+def test_a_class_with_room_for_its_fields_only_need_not_be_watched():
+    assert not any(map(snapshot.can_hide, (Single(), Empty(), Plain(0), Tower(0))))

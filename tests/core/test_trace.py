@@ -1,5 +1,6 @@
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 
 import msgspec
 import pytest
@@ -173,6 +174,12 @@ def test_equal_recordings_have_the_same_hash_and_others_do_not():
 
 def test_the_header_is_part_of_the_hash():
     assert Story(1, seed=1).recording.hash() != Story(1, seed=2).recording.hash()
+
+
+def test_the_hash_is_what_sha256sum_says_of_the_file(tmp_path):
+    recording = told(Whole()).recording
+    recording.write(tmp_path / "run.ndjson")
+    assert recording.hash() == sha256((tmp_path / "run.ndjson").read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(

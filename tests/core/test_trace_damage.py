@@ -46,8 +46,18 @@ def test_the_undamaged_trace_is_read(tmp_path):
 
 def test_a_header_alone_is_a_trace_in_which_nothing_happened(tmp_path):
     path = tmp_path / "short.ndjson"
-    path.write_bytes(good_lines()[0])
+    path.write_bytes(rewritten(good_lines()[0], events=0))
     assert trace.read(path)[1] == []
+
+
+def test_a_header_that_does_not_say_how_many_events_follow_takes_what_there_is(tmp_path):
+    path = tmp_path / "short.ndjson"
+    path.write_bytes(b"".join([rewritten(good_lines()[0], events=None), *good_lines()[1:3]]))
+    assert len(trace.read(path)[1]) == 2
+
+
+def test_whole_lines_that_are_missing_at_the_end_are_told(tmp_path):
+    assert "it should have 6 events and has 3; was it cut off?" in complaint(tmp_path, good_lines()[:4])
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
@@ -194,3 +204,24 @@ def test_a_trace_cut_anywhere_but_at_the_end_of_a_line_is_told_as_damaged(tmp_pa
     path.write_bytes(raw[:cut])
     with pytest.raises(DamagedData, match="line "):
         trace.read(path)
+
+
+def test_a_file_that_lost_whole_lines_at_its_end_is_not_taken_for_a_shorter_run(tmp_path):
+    story = Story(2)
+    for node in (0, 1):
+        story.acquire(node)
+        story.grant(node)
+        story.release(node)
+    path = tmp_path / "trace.ndjson"
+    story.recording.write(path)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))
+    with pytest.raises(DamagedData, match="should have 6 events and has 3"):
+        trace.read(path)
+
+
+def test_a_file_that_does_not_say_how_many_lines_it_has_can_be_read(tmp_path):
+    story = Story(1)
+    story.acquire(0)
+    path = tmp_path / "trace.ndjson"
+    path.write_bytes(b"".join(story.recording.lines()))
+    assert trace.read(path) == (story.header, story.events)

@@ -110,3 +110,29 @@ def test_a_trace_is_judged_from_its_file_as_from_memory(tmp_path):
     path = tmp_path / "trace.ndjson"
     story.recording.write(path)
     assert verify(*trace.read(path), UNBOUNDED) == findings(story)
+
+
+def test_a_token_that_does_not_rise_is_told_though_nobody_claims_fencing():
+    story = Story(2)
+    for node, token in ((0, 2), (1, 1)):
+        story.acquire(node)
+        story.grant(node, token)
+        story.release(node)
+    found = verify(story.header, story.events, None)
+    assert found.violation == "p1 entered with token 1 after 2 had been given out"
+
+
+def test_what_the_checker_found_is_repeated_where_no_monitor_can_see_it():
+    story = Story(2, finished=False, runtime="checker", violation="deadlock: p0 waits and nothing can move")
+    story.acquire(0)
+    found = verify(story.header, story.events, None)
+    assert found.violation == "the checker found: deadlock: p0 waits and nothing can move"
+    assert found.at == 1.0
+
+
+def test_who_still_waits_at_the_end_is_told():
+    story = Story(3, finished=False)
+    turn(story, 1)
+    story.acquire(2)
+    story.acquire(0)
+    assert findings(story).waiting == (0, 2)

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg.rows import class_row, dict_row, kwargs_row, namedtuple_row, scalar_row
 
 from tests.guards.databases import Database, PostgreSQL, SQLite
 from tests.stores.postgres_server import PostgresServer
@@ -108,6 +110,42 @@ def test_a_token_passes_until_a_larger_one_has(connections: Callable[[], Any]) -
     connection = connections()
     assert [do(connection, token) for token in (5, 5, 7, 6, 7, 8)] == [True, True, True, False, True, True]
     assert effects(connections()) == [5, 5, 7, 7, 8]
+
+
+def as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip([column[0] for column in cursor.description], row, strict=True))
+
+
+def as_value(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Any:
+    return row[0]
+
+
+def as_object(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> SimpleNamespace:
+    return SimpleNamespace(**as_dict(cursor, row))
+
+
+@pytest.mark.parametrize("make", [as_dict, as_value, as_object, sqlite3.Row])
+def test_a_mark_is_read_from_rows_of_any_kind_in_sqlite(sqlite: SQLite, make: Callable[..., Any]) -> None:
+    prepare(sqlite)
+    connection = sqlite.connect()
+    connection.row_factory = make
+    assert_marks_work(connection)
+
+
+@pytest.mark.parametrize(
+    "make", [dict_row, namedtuple_row, scalar_row, kwargs_row(SimpleNamespace), class_row(SimpleNamespace)]
+)
+def test_a_mark_is_read_from_rows_of_any_kind_in_postgres(postgres: PostgreSQL, make: Any) -> None:
+    prepare(postgres)
+    assert_marks_work(postgres.connect(row_factory=make))
+
+
+def assert_marks_work(connection: Any) -> None:
+    try:
+        assert [do(connection, token) for token in (5, 7, 6)] == [True, True, False]
+        assert SQLGuard(connection).highest("nightly") == 7
+    finally:
+        connection.close()
 
 
 def test_resources_and_slots_have_marks_of_their_own(connections: Callable[[], Any]) -> None:

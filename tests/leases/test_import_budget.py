@@ -7,8 +7,6 @@ PATH = [
     "trinco.leases.client",
     "trinco.leases.terms",
     "trinco.leases.item",
-    "trinco.leases.entry",
-    "trinco.leases.keys",
     "trinco.leases.bases.one_access",
     "trinco.leases.bases.conditional",
     "trinco.leases.bases.transactional",

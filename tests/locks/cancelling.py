@@ -50,11 +50,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server on this host may answer before we can even wait, and then there is nothing to cancel. Here an answer is
     never looked for before the first wait, as if it came from far away."""
 
-    def settles(self: Hub, done: Callable[[], bool]) -> bool:
-        self.pump()
-        return done()
-
-    monkeypatch.setattr(Hub, "settles", settles)
+    monkeypatch.setattr(Hub, "take_in", Hub.pump)
 
 
 def fresh_name() -> str:

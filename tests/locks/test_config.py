@@ -76,6 +76,24 @@ def test_a_quorum_is_a_url_too(tmp_path: Path) -> None:
         assert len(lease.votes) >= 3
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:s3cr%25t%2F@host/0",
+        "sqlite:////srv/one+two.db",
+        "sqlite:////srv/one%20two.db",
+        "postgresql://ana@host/locks?options=-c%20timezone%3DUTC",
+    ],
+)
+def test_a_url_in_the_url_of_a_quorum_is_what_it_is_by_itself(url: str) -> None:
+    assert from_url(f"quorum:?f=0&store={url}&store=memory:b").stores == (url, "memory:b")
+
+
+def test_an_ampersand_in_the_url_of_a_quorum_is_escaped() -> None:
+    service = from_url("quorum:?store=redis://a/0?fresh=1%26t_max=20s&store=sqlite:////srv/one%26two.db")
+    assert service.stores == ("redis://a/0?fresh=1&t_max=20s", "sqlite:////srv/one&two.db")
+
+
 def test_a_quorum_takes_stores_as_arguments(tmp_path: Path) -> None:
     with trinco.connect("quorum:?f=1&auth=none", stores=sqlite_urls(tmp_path)) as service:
         assert len(service.stores) == 4
@@ -103,6 +121,39 @@ def test_relative_files_are_relative_to_the_file_that_names_them(home: Path, tmp
         assert (place / file).exists(), file
 
 
+@pytest.mark.parametrize("name", ["a%20b", "50%", "why?", "a#b", "a&b=c", "a b", "é"])
+def test_a_folder_may_have_any_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a path and no part of a URL, though URLs are made of it."""
+    folder = tmp_path / name
+    folder.mkdir()
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(folder))
+    (folder / "trinco.toml").write_text('[service.default]\nurl = "sqlite:///locks.db"\n')
+    for config, file in ((None, ".local/state/trinco/locks.db"), (str(folder / "trinco.toml"), "locks.db")):
+        with trinco.connect(config=config) as service:
+            service.lock("door").hold(timeout=5).__enter__().release()
+        assert (folder / file).exists(), file
+
+
+def test_relative_folders_of_the_system_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the XDG Base Directory Specification says: whoever stands in another folder would lock somewhere else."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "config")
+    assert find_service().stores == (f"sqlite:///{tmp_path}/.local/state/trinco/locks.db",)
+    own = tmp_path / ".config" / "trinco"
+    own.mkdir(parents=True)
+    (own / "trinco.toml").write_text('[service.default]\nurl = "memory:own"\n')
+    assert find_service().stores == ("memory:own",)
+
+
+def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "here")
+    with pytest.raises(ConfigError, match="HOME is 'here'"):
+        find_service()
+
+
 # What is wrong
 
 
@@ -123,6 +174,10 @@ def test_relative_files_are_relative_to_the_file_that_names_them(home: Path, tmp
         ("redis://localhost:port/0", "port"),
         ("redis://localhost/0?fresh=yes", "fresh"),
         ("redis://localhost/0?t_max=0", "t_max"),
+        ("sqlite:///a%00b.db", "NUL"),
+        ("sqlite:///a\0b.db", "NUL"),
+        ("dir:///a%00b", "NUL"),
+        ("quorum:?store=sqlite:///a%00b.db", "NUL"),
         ("quorum:", "no store"),
         ("quorum:?f=1", "no store"),
         ("quorum:?f=x&store=memory:a", "whole number"),
@@ -139,6 +194,7 @@ def test_a_wrong_url_is_one_clear_line(url: str, says: str) -> None:
         trinco.connect(url)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "\0" not in str(caught.value)
 
 
 @pytest.mark.parametrize("target", [7, b"memory:", ["memory:"]])
@@ -165,13 +221,26 @@ def test_a_password_is_not_repeated_in_an_error() -> None:
         ("[service.default]\nstores = 'memory:'\n", "stores are URLs"),
         ("[service.default]\nurl = 'memory:'\nf = '1'\n", "f is a whole number"),
         ("[service.default]\nurl = 'memory:'\nf = true\n", "f is a whole number"),
-        ("[service.default]\nurl = 'memory:'\ncolor = 'red'\n", "no setting 'color'"),
+        ("[service.default]\nurl = 'memory:'\ncolor = 'red'\n", "no setting 'color' (there are"),
+        ("[service.default]\nurl = 'memory:'\ntll = '5s'\n", "no setting 'tll', did you mean 'ttl'?"),
+        ("[service.other]\nurl = 'memory:'\n", "no [service.default] (there are @other); name one of them"),
         ("[service.default]\nurl = 'memory:'\nauth = 'magic'\n", "auth is one of"),
         ("[service.default]\nurl = 'memory:'\nttl = []\n", "ttl is a duration"),
         pytest.param("[service.default]\nurl = 'memory:'\nttl = 'soon'\n", "soon"),
         ("service = 7\n", "tables"),
         ("[service]\ndefault = 7\n", "tables"),
         ("\xff", "cannot be read"),
+        ("[services.default]\nurl = 'memory:'\n", "'services' says nothing"),
+        ("[default]\nurl = 'memory:'\n", "'default' says nothing"),
+        ("url = 'memory:'\n", "'url' says nothing"),
+        ("[service.deflaut]\nurl = 'memory:'\n", "no [service.default], did you mean '@deflaut'? (there are @deflaut)"),
+        ("[service.default]\nurl = 'memory:'\nkeys = 5\n", "keys is the path"),
+        ("[service.default]\nurl = 'memory:'\nkeys = \"a\\u0000b\"\n", "keys is the path"),
+        ("[service.default]\nurl = 'memory:'\nttl = nan\n", "ttl is a duration"),
+        ("[service.default]\nurl = 'memory:'\nttl = '90s'\n", "a ttl is 1 to 60 seconds"),
+        ("[service.default]\nurl = '@default'\n", "no URL"),
+        ("[service.default]\nurl = 'memory:'\nf = 1\n", "3f+1 = 4"),
+        ("[service.default]\nstores = ['memory:a', 'memory:a']\n", "twice"),
     ],
 )
 def test_a_wrong_file_is_named_with_what_is_wrong(home: Path, text: str, says: str) -> None:
@@ -182,12 +251,59 @@ def test_a_wrong_file_is_named_with_what_is_wrong(home: Path, text: str, says: s
     assert "trinco.toml" in str(caught.value)
 
 
+def test_a_file_that_says_nothing_of_it_leaves_it_to_the_users_own(home: Path, tmp_path: Path) -> None:
+    own = tmp_path / "config" / "trinco"
+    own.mkdir(parents=True)
+    (own / "trinco.toml").write_text('[service.default]\nurl = "memory:own"\n[service.mine]\nurl = "memory:mine"\n')
+    (home / "trinco.toml").write_text('[service.other]\nurl = "memory:other"\n')
+    assert find_service().stores == ("memory:own",)
+    assert find_service("@mine").stores == ("memory:mine",)
+    assert find_service("@other").stores == ("memory:other",)
+
+
+def test_a_link_to_nowhere_is_a_file_that_cannot_be_read(home: Path) -> None:
+    (home / "trinco.toml").symlink_to(home / "gone.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_service()
+
+
+def test_a_file_may_be_empty_or_begin_with_a_mark(home: Path, tmp_path: Path) -> None:
+    (home / "trinco.toml").write_text("# nothing yet\n")
+    assert find_service().stores == (f"sqlite:///{tmp_path}/state/trinco/locks.db",)
+    (home / "trinco.toml").write_bytes(b"\xef\xbb\xbf[service.default]\nurl = 'memory:marked'\n")
+    assert find_service().stores == ("memory:marked",)
+
+
+def test_a_ttl_that_the_stores_do_not_keep_is_a_mistake_in_the_configuration(home: Path) -> None:
+    (home / "trinco.toml").write_text("[service.default]\nurl = 'memory:'\nttl = '2h'\n")
+    with pytest.raises(ConfigError, match="7200"):
+        trinco.connect()
+
+
+def test_the_url_of_a_quorum_is_not_repeated_in_an_error() -> None:
+    for wrong in ("f=x", "auth=rot13", "color=red"):
+        with pytest.raises(ConfigError) as caught:
+            from_url(f"quorum:?{wrong}&store=redis://ana:s3cret@a/0")
+        assert "s3cret" not in str(caught.value)
+
+
+def test_a_file_that_no_file_can_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_service(file="a\0b")
+
+
 def test_a_file_that_was_named_must_be_there(home: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.toml"):
         trinco.connect(config=str(home / "missing.toml"))
     (home / "trinco.toml").write_text('[service.backups]\nurl = "memory:"\n')
-    with pytest.raises(ConfigError, match="@backups"):
+    with pytest.raises(ConfigError, match="did you mean '@backups'"):
         trinco.connect("@backup")
+
+
+@pytest.mark.parametrize(("file", "says"), [("", "'' cannot be read"), ("/dev/null", "nor any other service")])
+def test_a_file_that_is_none_is_one_clear_line(file: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        trinco.connect(config=file)
 
 
 # What may stand together

@@ -1,11 +1,14 @@
 """Elections: who leads, for which term, and what happens to those who wait for it."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
 
 import trinco
 from tests.locks.services import LIMIT, Crowd, Outage, TamperedStore, Waiter, eventually, in_line, one_store, within
+from trinco.core.errors import UsageError
 from trinco.locks.lease import Lease
 from trinco.locks.service import LockService
 from trinco.stores.memory import MemoryStore
@@ -121,3 +124,38 @@ def test_a_waiting_candidate_is_in_line(two: tuple[LockService, LockService]) ->
         in_line(ana, "boss")
         assert ana.inspect("boss").waiters == ("bruno",)
     assert waiter.join().valid
+
+
+@pytest.mark.parametrize("how", ["blocking", "tasks"])
+def test_who_does_not_wait_sees_who_leads_now(two: tuple[LockService, LockService], how: str) -> None:
+    ana, bruno = two
+    with ana.election("head").lead():
+        if how == "blocking":
+            assert bruno.election("head").wait_for_leader(0) is not None
+        else:
+            assert asyncio.run(bruno.aio.election("head").wait_for_leader(0)) is not None
+    began = time.monotonic()
+    assert bruno.election("head").wait_for_leader(0.01) is None
+    assert time.monotonic() - began < 0.2
+
+
+def test_a_leader_that_steps_down_by_itself_keeps_its_result(two: tuple[LockService, LockService]) -> None:
+    def work(lease: Lease) -> str:
+        lease.release()
+        return "done"
+
+    assert two[0].election("head").run(work) == "done"
+
+
+def test_what_an_election_calls_is_of_its_kind(two: tuple[LockService, LockService]) -> None:
+    async def awaited(lease: object) -> None:
+        pass
+
+    with pytest.raises(UsageError, match=r"use the service's \.aio"):
+        two[0].election("head").run(awaited)
+
+    async def main() -> None:
+        with pytest.raises(UsageError, match="async def"):
+            await two[0].aio.election("head").run(lambda lease: None)  # type: ignore[arg-type, return-value]
+
+    asyncio.run(main())

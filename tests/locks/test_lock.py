@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.locks.services import (
     LIMIT,
     Clock,
     Outage,
+    SlowToConnect,
     TamperedStore,
     Waiter,
     in_line,
@@ -21,7 +23,10 @@ from tests.locks.services import (
     unattended,
     within,
 )
+from tests.stores.redis_caller import vendor
 from tests.stores.servers import RedisServer
+from trinco.core.errors import DamagedData
+from trinco.locks.lease import Lease
 from trinco.locks.service import LockService
 from trinco.stores.clock import boottime
 from trinco.stores.memory import MemoryLink, MemoryStore
@@ -140,7 +145,42 @@ def test_the_first_question_to_a_server_may_be_one_that_does_not_wait(redis: Red
         assert lock.try_acquire() is not None if first == "try_acquire" else lock.acquire(blocking=False)
 
 
+def full(redis: RedisServer, limit: int) -> None:
+    with vendor(redis) as connection:
+        connection.config_set("maxmemory", limit)
+
+
+@pytest.mark.parametrize("ask", ["hold", "acquire", "with", "try_acquire"])
+def test_a_store_that_can_do_nothing_is_told_and_not_taken_for_a_rival(redis: RedisServer, ask: str) -> None:
+    """What it answers to the withdrawal, which needs no memory, must not hide that."""
+    with trinco.connect(redis.url) as service:
+        take(service.lock("warm")).release()
+        lock = service.lock(f"full {ask}")
+        ways: dict[str, Callable[[], object]] = {
+            "hold": lambda: lock.hold().__enter__(),
+            "acquire": lock.acquire,
+            "with": lock.__enter__,
+            "try_acquire": lock.try_acquire,
+        }
+        full(redis, 1)
+        try:
+            with pytest.raises(trinco.StoreUnavailable, match="memory is full"):
+                ways[ask]()
+        finally:
+            full(redis, 0)
+
+
 # Time-outs
+
+
+def test_who_had_no_time_to_connect_hears_that_time_is_over_and_nothing_of_the_store() -> None:
+    answer = Event()
+    with LockService([SlowToConnect(MemoryStore("slow"), answer)]) as service:
+        with pytest.raises(trinco.AcquireTimeout):
+            service.lock("door").hold(timeout=0.01).__enter__()
+        assert service.lock("door").acquire(timeout=0.01) is False
+        answer.set()
+        assert service.lock("door").hold(timeout=LIMIT).__enter__().valid
 
 
 def test_a_timeout_names_the_lock_the_time_and_the_holder(ana: LockService, bruno: LockService) -> None:
@@ -257,6 +297,33 @@ def test_the_error_of_the_body_survives_a_store_that_is_gone() -> None:
         fail_after(outage.begin)
 
 
+class Nonsense:
+    """Makes a tampered store fail as no store may, once it is armed."""
+
+    def __init__(self) -> None:
+        self._is_armed = False
+
+    def arm(self) -> None:
+        self._is_armed = True
+
+    def __call__(self, access: object) -> None:
+        if self._is_armed:
+            self._is_armed = False
+            raise DamagedData("memory:nonsense says what nobody understands")
+
+
+@pytest.mark.parametrize("by_hold", [True, False])
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_the_error_of_the_body_survives_a_release_that_fails(by_hold: bool, reentrant: bool) -> None:
+    nonsense = Nonsense()
+    service = one_store(TamperedStore(MemoryStore(), before=nonsense))
+    lock = service.lock("door", reentrant=reentrant)
+    with pytest.raises(ValueError, match="body"), lock.hold() if by_hold else lock:
+        fail_after(nonsense.arm)
+    with pytest.raises(DamagedData), service.lock("window").hold():
+        nonsense.arm()
+
+
 def test_the_error_of_the_body_survives_a_service_that_was_closed(ana: LockService) -> None:
     with pytest.raises(ValueError, match="body"), ana.lock("door").hold():
         fail_after(ana.close)
@@ -346,6 +413,80 @@ def test_a_reentrant_with_block_may_be_nested(ana: LockService) -> None:
             assert inner is outer
         assert outer.valid
     assert not outer.valid
+
+
+class Overstayer:
+    """A thread that enters and is still inside when its term is over; then its body fails."""
+
+    def __init__(self, enter: Callable[[], AbstractContextManager[Lease]]) -> None:
+        self.error: BaseException | None = None
+        self.is_in, self.is_told = Event(), Event()
+        self._enter = enter
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+        assert self.is_in.wait(LIMIT)
+
+    def _run(self) -> None:
+        try:
+            with self._enter():
+                self.is_in.set()
+                self.is_told.wait(LIMIT)
+                raise KeyError("body")
+        except BaseException as error:
+            self.error = error
+
+    def fail(self) -> None:
+        self.is_told.set()
+        self._thread.join(LIMIT)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("by_hold", [True, False])
+def test_who_leaves_a_reentrant_lock_too_late_leaves_its_own_lease_and_fails_by_its_own_error(by_hold: bool) -> None:
+    clock = ManualClock()
+    with memory_service(clock) as service:
+        lock = service.lock("door", ttl=1, auto_renew=False, reentrant=True)
+        slow = Overstayer(lock.hold if by_hold else lambda: lock)
+        clock.advance(2)
+        with lock.hold() as mine, lock.hold():
+            slow.fail()
+            assert isinstance(slow.error, KeyError)
+            assert mine.valid
+            assert lock.lease is mine
+        assert not lock.locked()
+        with pytest.raises(trinco.NotHeld):
+            lock.release()
+
+
+def test_a_reentrant_lock_that_was_lost_amid_blocks_is_left_as_often_as_it_was_entered() -> None:
+    clock = ManualClock()
+    with memory_service(clock) as service:
+        lock = service.lock("door", reentrant=True)
+        with pytest.raises(trinco.LeaseLost), lock.hold() as first:  # noqa: PT012 (it is raised at the end of the block)
+            clock.advance(31)
+            with lock.hold() as second, lock.hold() as third:
+                assert second is third is not first
+            assert not lock.locked()
+        assert lock.lease is None
+
+
+def test_a_reentrant_lock_is_not_released_by_another_thread(ana: LockService) -> None:
+    lock = ana.lock("door", reentrant=True)
+    lock.acquire()
+    seen: list[str] = []
+
+    def release() -> None:
+        try:
+            lock.release()
+        except trinco.NotHeld as error:
+            seen.append(str(error))
+
+    thread = Thread(target=release)
+    thread.start()
+    thread.join(LIMIT)
+    assert "another thread" in seen[0]
+    lock.release()
+    assert not lock.locked()
 
 
 # What may be asked for

@@ -1,5 +1,6 @@
 """A quorum of four of which one is down, silent, killed, full of garbage or lying; and of which two are."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
@@ -63,6 +64,21 @@ def connect(servers: list[RedisServer]) -> Iterator[Connect]:
     yield make
     for service in made:
         service.close()
+
+
+class Rude(FakeServer):
+    """Hangs up when it is asked for a lock. ``calls``: who called."""
+
+    def __init__(self) -> None:
+        super().__init__({b"SUBSCRIBE": b">3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"})
+        self.calls: list[socket.socket] = []
+
+    def serve(self, connection: socket.socket) -> None:
+        self.calls.append(connection)
+        try:
+            super().serve(connection)
+        except KeyError:
+            connection.shutdown(socket.SHUT_RDWR)
 
 
 def warm(service: LockService) -> LockService:
@@ -198,6 +214,18 @@ def test_a_lock_works_though_one_server_talks_garbage(servers: list[RedisServer]
         take_turns(services)
         assert not services[0].inspect("counter").held
         for service in services:
+            service.close()
+
+
+def test_a_server_that_hangs_up_whatever_it_is_asked_is_not_called_again_and_again(
+    servers: list[RedisServer], connect: Connect
+) -> None:
+    with Rude() as rude:
+        holder, waiter = connect(f"{rude.url}?fresh=1"), connect(f"{rude.url}?fresh=1")
+        with holder.lock("door").hold(LIMIT):
+            assert not waiter.lock("door").acquire(timeout=1.5)
+        assert 3 <= len(rude.calls) <= 10
+        for service in (holder, waiter):
             service.close()
 
 

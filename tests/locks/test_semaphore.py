@@ -1,6 +1,7 @@
 """Semaphores: k units, each with a token of its own."""
 
 from collections.abc import Iterator
+from threading import Barrier
 from threading import Lock as Mutex
 
 import pytest
@@ -77,6 +78,36 @@ def test_each_release_gives_one_unit_back(ana: LockService) -> None:
     gpu.release()
     gpu.release()
     assert not any(info.held for info in ana.list("gpu"))
+
+
+@pytest.mark.parametrize("by_hold", [True, False])
+def test_threads_in_units_of_one_reentrant_semaphore_leave_their_own(ana: LockService, by_hold: bool) -> None:
+    gpu = ana.semaphore("gpu", 2, reentrant=True)
+    line = Barrier(2)
+
+    def work(_: int) -> None:
+        with gpu.hold(LIMIT) if by_hold else gpu as outer:
+            line.wait(LIMIT)
+            with gpu.hold(LIMIT) if by_hold else gpu as inner:
+                assert inner is outer
+                line.wait(LIMIT)
+            assert outer.valid
+            line.wait(LIMIT)
+        assert not outer.valid
+
+    Crowd(work, 2).join()
+    assert not any(info.held for info in ana.list("gpu"))
+
+
+def test_threads_that_release_what_others_acquired_give_each_unit_back_once(ana: LockService) -> None:
+    gpu = ana.semaphore("gpu", 8)
+    for _ in range(10):
+        for _ in range(8):
+            assert gpu.acquire()
+        Crowd(lambda _: gpu.release(), 8).join()
+        assert not any(info.held for info in ana.list("gpu"))
+    with pytest.raises(trinco.NotHeld):
+        gpu.release()
 
 
 def test_a_semaphore_can_be_looked_at(ana: LockService) -> None:

@@ -5,12 +5,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier, Event, Thread
 
 import pytest
 
 import trinco
-from tests.locks.services import LIMIT, Crowd, SlowToConnect, Waiter, four_stores, in_line, quorum, take, within
+from tests.locks.services import (
+    LIMIT,
+    Crowd,
+    SlowToConnect,
+    Waiter,
+    eventually,
+    four_stores,
+    in_line,
+    quorum,
+    take,
+    within,
+)
 from tests.locks.workers import NAME, worker
 from tests.stores.servers import RedisServer
 from trinco.locks.service import LockService
@@ -169,6 +180,30 @@ def test_a_lock_is_quick_while_another_thread_waits(redis: RedisServer) -> None:
                 took.append(time.monotonic() - began)
         waiter.join()
     assert sorted(took)[-2] < 0.2, took
+
+
+def test_all_who_wait_for_the_same_renewal_are_woken(redis: RedisServer) -> None:
+    """One of them takes the answer in for all."""
+    with trinco.connect(redis.url) as locks, locks.lock("renewed").hold(LIMIT) as lease:
+        redis.pause()
+        ended: list[float] = []
+
+        def renew() -> None:
+            lease.renew()
+            ended.append(time.monotonic())
+
+        threads = [Thread(target=renew) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            eventually(lambda: len(lease.claimant.wakers) >= 3)  # the keeper may have come across it, too
+        finally:
+            redis.resume()
+        began = time.monotonic()
+        for thread in threads:
+            thread.join(LIMIT)
+        assert len(ended) == 3
+        assert max(ended) - began < 0.5
 
 
 def test_a_service_that_is_closed_ends_the_waits_for_its_locks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from random import Random
 
 from tests.stores.local_stores import apply, claim, hints_within, is_granted, stand_in_line, take
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.leases.operation import Release
 from trinco.stores.clock import boottime
 from trinco.stores.memory import MemoryStore
@@ -110,7 +110,7 @@ def take_as_nobody(path: str) -> None:
         os.setuid(65534)
     try:
         take(SQLiteStore(path).connect("a" * 20), claim())
-    except StoreUnavailable as error:
+    except StoreForbidden as error:
         say(str(error))
 
 

@@ -1,5 +1,6 @@
 """A folder as a store: the object-store algorithm on real files, between clients, threads of time and processes."""
 
+import errno
 import os
 import random
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import trinco
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Read
 from trinco.leases.bases.listed import MANY_ROWS
@@ -530,3 +532,20 @@ def test_a_link_is_used_over_its_interface_only(me: Client) -> None:
     assert me.link.receive() == []
     me.link.close()
     me.link.close()
+
+
+def test_a_disk_that_is_full_is_told_at_once_to_whoever_asks_for_the_first_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can still be listed, so it does answer; but to write is what a lock is about."""
+
+    def full(descriptor: int, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with trinco.connect(f"dir://{tmp_path}/locks") as locks:
+        with locks.lock("warm").hold(timeout=5):
+            monkeypatch.setattr(directory, "_write_all", full)
+        began = time.monotonic()
+        with pytest.raises(trinco.StoreUnavailable, match="disk is full"):
+            locks.lock("door").hold(timeout=5).__enter__()
+        assert time.monotonic() - began < 1

@@ -93,7 +93,8 @@ class Model:
 
     def apply(self, operation: Operation, now: int) -> Answer:
         before = self.at(now)
-        limits = Limits(round(T_MAX * MICRO), 1024, now + 3600 * MICRO)
+        self.said += blocking(before.settled(now), operation)
+        limits = Limits(round(T_MAX * MICRO), 1024, now + 3600 * MICRO, floor=now)
         after, answer, woken = before.apply(in_microseconds(operation), now, limits)
         handed = None
         if woken and after.holder is None:
@@ -110,6 +111,14 @@ class Model:
         """The hints, and what was handed over."""
         hints = [each for each in self.said if isinstance(each, str)]
         return hints, [each for each in self.said if isinstance(each, Handed)]
+
+
+def blocking(item: Item, operation: Operation) -> list[str]:
+    """Who is rung at to find out whether it lives: the first in line, if it keeps somebody out of what nobody holds."""
+    if not isinstance(operation, Request) or item.holder is not None or not item.waiters:
+        return []
+    first, me, ticket = item.waiters[0], operation.claim.owner, operation.ticket
+    return [first.claim.owner] if first.claim.owner != me and (ticket is None or first.rank < (ticket, me)) else []
 
 
 def in_seconds(item: Item, now: int) -> Item:
@@ -162,11 +171,11 @@ def test_a_new_lock_starts_above_every_token_that_this_server_can_have_given(cal
     assert caller.ask(name, Request(mine(), 30, token=NEXT)).token > before
 
 
-def test_tokens_grow_by_one_and_stay_when_the_lock_is_free(caller: Caller, name: str) -> None:
+def test_tokens_grow_and_stay_when_the_lock_is_free(caller: Caller, name: str) -> None:
     first = caller.ask(name, Request(mine(), 30, token=NEXT)).token
     assert caller.ask(name, Release(mine())).grade is Grade.DONE
     assert caller.item(name) == Item(token=first)
-    assert caller.ask(name, Request(mine(2), 30, token=NEXT)).token == first + 1
+    assert caller.ask(name, Request(mine(2), 30, token=NEXT)).token > first
 
 
 def test_a_lease_that_has_run_out_is_free_for_others_and_gone_for_its_owner(caller: Caller, name: str) -> None:
@@ -322,6 +331,33 @@ def test_a_waiter_whose_process_is_gone_is_passed_over(redis_server: RedisServer
     caller.ask(name, Release(mine(1)))
     assert caller.hint() == mine(2).owner
     assert [each.claim for each in caller.item(name).waiters] == [mine(2)]
+
+
+@pytest.mark.parametrize("ticket", [None, 2], ids=["without a ticket", "in line"])
+def test_a_waiter_that_died_together_with_the_holder_keeps_nobody_out(
+    redis_server: RedisServer, caller: Caller, name: str, ticket: int | None
+) -> None:
+    dead, owner = Caller(redis_server.url, ELSEWHERE), mine(7, address=ELSEWHERE)
+    dead.link.expect_hints(owner.owner)
+    dead.ask(name, Request(mine(1), 0.05))
+    dead.ask(name, Request(owner, 30, ticket=1, wait=60))
+    dead.link.close()
+    wait_until_nobody_listens(redis_server, ELSEWHERE)
+    time.sleep(0.06)
+    caller.link.expect_hints(mine(2).owner)
+    assert caller.ask(name, Request(mine(2), 30, ticket=ticket, wait=60 if ticket else 0)).grade is Grade.COMMITTED
+    assert caller.item(name).waiters == ()
+
+
+def test_a_waiter_that_lives_is_told_that_nobody_holds_and_keeps_its_place(caller: Caller, name: str) -> None:
+    for each in (mine(2), mine(3)):
+        caller.link.expect_hints(each.owner)
+    caller.ask(name, Request(mine(1), 0.05))
+    caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
+    time.sleep(0.06)
+    assert caller.ask(name, Request(mine(3), 30, ticket=2, wait=60)).grade is Grade.REFUSED
+    assert caller.hint() == mine(2).owner
+    assert [each.claim for each in caller.item(name).waiters] == [mine(2), mine(3)]
 
 
 def wait_until_nobody_listens(server: RedisServer, address: str) -> None:

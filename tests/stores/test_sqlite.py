@@ -1,4 +1,5 @@
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -187,6 +188,35 @@ def test_a_release_wakes_the_first_in_line(connect: Connect) -> None:
     assert hints_within(first, 5) == [KIM.owner]
     assert hints_within(second, 0) == []
     assert is_granted(stand_in_line(first, KIM, ticket=1))
+
+
+@pytest.mark.parametrize("remade", [False, True], ids=["gone", "made anew"])
+def test_a_waiter_whose_name_was_removed_takes_it_anew_and_keeps_its_place(
+    connect: Connect, file: Path, remade: bool
+) -> None:
+    holder, first, second = connect(ONE), connect(TWO), connect(THREE)
+    take(holder, ANA)
+    stand_in_line(first, EVE, ticket=1)
+    stand_in_line(second, KIM, ticket=2)
+    shutil.rmtree(f"{file}-wake")
+    if remade:
+        Path(f"{file}-wake").mkdir()
+    watched = first.fileno()
+    stand_in_line(first, EVE, ticket=1)
+    stand_in_line(second, KIM, ticket=2)
+    assert first.fileno() != watched, "a poller forgets what is closed, and must be told of the new one"
+    apply(holder, Release(ANA))
+    assert hints_within(first, 5) == [EVE.owner]
+    assert is_granted(stand_in_line(first, EVE, ticket=1))
+
+
+def test_nobody_is_taken_for_dead_because_the_folder_of_all_names_is_gone(connect: Connect, file: Path) -> None:
+    holder, first = connect(ONE), connect(TWO)
+    take(holder, ANA)
+    stand_in_line(first, EVE, ticket=1)
+    shutil.rmtree(f"{file}-wake")
+    apply(holder, Release(ANA))
+    assert not is_granted(apply(holder, Request(ANA.but(attempt=2), 30)))
 
 
 def test_a_release_wakes_a_waiter_in_another_process(connect: Connect, file: Path) -> None:

@@ -162,15 +162,51 @@ def test_a_place_where_no_file_can_be_is_said_so(path: str) -> None:
     assert_unavailable(lambda: SQLiteStore(path).connect(ONE), "cannot be opened")
 
 
-def test_a_read_only_file_is_said_so() -> None:
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """That others may enter."""
     with TemporaryDirectory() as folder:
-        path = f"{folder}/locks.db"
-        SQLiteStore(path).connect(ONE).close()
-        os.chmod(path, 0o444)
-        os.chmod(folder, 0o555)
-        (said,) = run_worker("take-as-nobody", path)
-        os.chmod(folder, 0o755)
-    assert said.startswith(f"sqlite:///{path}: the file or its folder is read-only for us")
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+def test_a_read_only_file_is_said_so(open_folder: Path) -> None:
+    path = open_folder / "locks.db"
+    SQLiteStore(str(path)).connect(ONE).close()
+    path.chmod(0o444)
+    (said,) = run_worker("take-as-nobody", str(path))
+    assert said.startswith(f"sqlite:///{path}: {path} is read-only for us")
+
+
+def test_a_read_only_folder_is_said_so(open_folder: Path) -> None:
+    path = open_folder / "locks.db"
+    SQLiteStore(str(path)).connect(ONE).close()
+    path.chmod(0o666)
+    open_folder.chmod(0o555)
+    (said,) = run_worker("take-as-nobody", str(path))
+    open_folder.chmod(0o777)
+    assert "the file or its folder is read-only for us" in said
+
+
+def test_who_may_not_write_leaves_nothing_that_shuts_the_owner_out(open_folder: Path) -> None:
+    """SQLite would make its log and its index for a mere reader, who would own them."""
+    path = open_folder / "locks.db"
+    SQLiteStore(str(path)).connect(ONE).close()
+    path.chmod(0o444)
+    run_worker("take-as-nobody", str(path))
+    assert [each.name for each in open_folder.iterdir()] == ["locks.db"]
+
+
+@pytest.mark.parametrize("companion", ["-shm", "-wal"])
+def test_a_read_only_file_beside_it_is_named(open_folder: Path, companion: str) -> None:
+    path = open_folder / "locks.db"
+    SQLiteStore(str(path)).connect(ONE).close()
+    path.chmod(0o666)
+    left_behind = Path(f"{path}{companion}")
+    left_behind.touch()
+    left_behind.chmod(0o444)
+    (said,) = run_worker("take-as-nobody", str(path))
+    assert said.startswith(f"sqlite:///{path}: {left_behind} is read-only for us")
 
 
 def test_another_kind_of_file_is_said_so(connect: Connect, file: Path) -> None:

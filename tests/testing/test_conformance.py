@@ -1,9 +1,15 @@
 """The conformance suite catches what it is there for: each kind of unfit store fails a check that says why."""
 
+import threading
+import time
+from _thread import interrupt_main
+
 import pytest
 
 from tests.cli.unfit_stores import UnfitStore
-from trinco.stores.memory import MemoryStore
+from trinco.leases.accesses import Access, Reply
+from trinco.leases.operation import Answer
+from trinco.stores.memory import MemoryLink, MemoryStore
 from trinco.stores.store import Store
 from trinco.testing import LyingStore, StoreConformance, conformance
 from trinco.testing.bench import Bench
@@ -64,3 +70,46 @@ def test_a_store_that_is_not_atomic_fails_the_race_and_nothing_else_of_doctor() 
 def test_a_store_that_does_not_compare_fails_the_precondition() -> None:
     with Bench(UnfitStore("ignoring:x", "conditional")) as bench, pytest.raises(AssertionError, match="preconditions"):
         conformance.a_write_of_what_has_changed_since_fails(bench)
+
+
+class InterruptedStore(MemoryStore):
+    """Ctrl-C comes while the first of several threads is asking it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_interrupted = False
+        self.closed_in_use = 0
+
+    def connect(self, address: str, timeout: float = 5.0) -> MemoryLink:
+        return SlowLink(self, address)
+
+
+class SlowLink(MemoryLink):
+    def __init__(self, store: InterruptedStore, address: str) -> None:
+        super().__init__(store, address)
+        self._owner = store
+        self._is_in_use = False
+
+    def send(self, resource: str, access: Access) -> Reply | Answer:
+        if threading.current_thread() is threading.main_thread():
+            return super().send(resource, access)
+        self._is_in_use = True
+        if not self._owner.is_interrupted:
+            self._owner.is_interrupted = True
+            interrupt_main()
+        time.sleep(0.1)
+        reply = super().send(resource, access)
+        self._is_in_use = False
+        return reply
+
+    def close(self) -> None:
+        self._owner.closed_in_use += self._is_in_use
+        super().close()
+
+
+def test_a_race_that_is_interrupted_closes_no_link_that_is_in_use() -> None:
+    store = InterruptedStore()
+    with pytest.raises(KeyboardInterrupt), Bench(store) as bench:
+        conformance.one_wins_a_race(bench)
+    assert store.is_interrupted
+    assert store.closed_in_use == 0

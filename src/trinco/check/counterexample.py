@@ -59,7 +59,7 @@ def line(step: Step) -> str:
 def build(search: Search, path: Way, violation: Violation, protocol: str, cycle: Sequence[Step] = ()) -> Counterexample:
     """Tell the way along a path, and then once round a cycle that goes on for ever."""
     steps = [*path.steps, *cycle]
-    narrator = Narrator(search, protocol, path.start)
+    narrator = Narrator(search, protocol, path.start, violation)
     for step in steps:
         narrator.tell(step)
     script = tuple(map(line, steps))
@@ -69,7 +69,7 @@ def build(search: Search, path: Way, violation: Violation, protocol: str, cycle:
 class Narrator:
     """Writes steps down as the records of a trace. Time is the number of the step."""
 
-    def __init__(self, search: Search, protocol: str, starts: Sequence[Outcome]) -> None:
+    def __init__(self, search: Search, protocol: str, starts: Sequence[Outcome], violation: Violation) -> None:
         model = search.model
         self._search = search
         self._time = 0
@@ -85,6 +85,7 @@ class Narrator:
             runtime="checker",
             finished=False,
             byzantine=tuple(sorted(model.byzantine)),
+            violation=f"{violation.kind}: {violation.text}",
         )
         self.recording = Recording(header, [type(node) for node in model.nodes])
         for node, outcome in enumerate(starts):

@@ -11,12 +11,12 @@ Time is relative: now is always ``Instant(0)``, and a tick lowers every instant 
 from typing import Any, NamedTuple
 
 from trinco.check.model import Model, Timers
-from trinco.core import snapshot
+from trinco.core import contract, snapshot
 from trinco.core.context import Context, Phase
 from trinco.core.errors import ContractBroken
 from trinco.core.event import Kind, kind_of_input
 from trinco.core.instant import Instant
-from trinco.core.message import Message, describe
+from trinco.core.message import Message
 from trinco.core.node import Node
 from trinco.core.signed import forbid_forgery
 
@@ -111,6 +111,7 @@ class Recorder(Context):
         self.timers.pop(name, None)
 
     def choose(self, options: int) -> int:
+        contract.require_choice(self.me, options)
         position = len(self.arities)
         self.arities.append(options)
         return self.choices[position] if position < len(self.choices) else 0
@@ -156,6 +157,8 @@ class Handlers:
         self.runs = 0
         kinds = {type(node) for node in model.nodes} if model.reductions else set()
         self._settling = frozenset(kind for kind in kinds if hasattr(kind, "settle"))
+        self._watched = frozenset(me for me, node in enumerate(model.nodes) if snapshot.can_hide(node))
+        """Who has room for state that no snapshot would have."""
         self._ids: dict[Local, int] = {}
         self._outcomes: list[dict[tuple[int, Event], tuple[Outcome, ...]]] = []
 
@@ -169,6 +172,7 @@ class Handlers:
 
     def first(self, me: int, node: Node) -> tuple[Outcome, ...]:
         """The states in which a node may start."""
+        contract.forbid_hidden_state(me, node)
         called = self.model.called is None or me in self.model.called
         left = tuple((name, count) for name, count in self.model.inputs.items() if called and hasattr(node, name))
         return self._branches(me, Local(snapshot.take(node), left=left), Event("start"))
@@ -236,14 +240,22 @@ class Handlers:
             case "input":
                 left = _spent(left, event.name)
                 _call_input(context, node, event.name)
-        for to, message in context.sends:
-            if not 0 <= to < len(self.model.nodes):
-                raise ContractBroken(f"p{me} sent {describe(message)} to p{to}, and there is no such node")
+        self._hold_to_the_contract(me, node, context)
         forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
         after = self._settled(_after(context, node, left, fired, self.model.timers))
         news = (*_input_news(event), *context.news)
-        outcome = Outcome(self.intern(after), tuple(context.sends), news, (), tuple(context.stores))
-        return outcome, context.arities
+        try:
+            number = self.intern(after)
+            hash(tuple(context.sends))
+        except TypeError:
+            contract.refuse_mutable(me, node, context.stored, [message for _, message in context.sends])
+        return Outcome(number, tuple(context.sends), news, (), tuple(context.stores)), context.arities
+
+    def _hold_to_the_contract(self, me: int, node: Node, context: Recorder) -> None:
+        for to, message in context.sends:
+            contract.require_send(me, to, message, len(self.model.nodes))
+        if me in self._watched:
+            contract.forbid_hidden_state(me, node)
 
     def _settled(self, local: Local) -> Local:
         """Forget what has expired, where the class knows how: dead data would tell equal states apart."""
@@ -278,7 +290,7 @@ def _call_input(context: Recorder, node: Any, name: str) -> None:
         context.phase = Phase.WAITING
     if name == "release":
         context.phase, context.until = Phase.IDLE, None
-    getattr(node, name)(context)
+    contract.input_of(context.me, node, name)(context)
 
 
 def _after(

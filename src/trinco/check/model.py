@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from trinco.core import contract
 from trinco.core.claims import Network
 from trinco.core.errors import UsageError
 from trinco.core.node import Node, Process
@@ -68,6 +69,8 @@ class Model:
     def __post_init__(self) -> None:
         if not self.nodes:
             raise UsageError("a model needs at least one node")
+        contract.require_nodes(self.nodes)
+        contract.require_inputs(self.nodes, self.inputs)
         if self.network is Network.LOSSY:
             raise UsageError("the checker has reliable channels only: FIFO or UNORDERED")
         if self.k < 1:

@@ -5,7 +5,7 @@ class TrincoError(Exception):
     """The root of every error that Trinco raises on purpose."""
 
 
-class UsageError(TrincoError):
+class UsageError(TrincoError, ValueError):
     """What was asked makes no sense: an unknown name, a number out of range."""
 
 
@@ -42,13 +42,42 @@ class LeaseLost(TrincoError):
         self.reason = reason
 
 
-class NotHeld(TrincoError):
+class NotHeld(TrincoError, RuntimeError):
     """Something was to be released that is not held."""
 
 
 class StoreUnavailable(TrincoError, ConnectionError):
-    """A store cannot be reached, or cannot do its work."""
+    """A store cannot be reached, or cannot do its work. ``reason``: the words, to be kept until somebody asks for what
+    the store cannot do; ``unavailable`` makes the same error of them."""
+
+    @property
+    def reason(self) -> str:
+        return str(self)
+
+
+class StoreForbidden(StoreUnavailable):
+    """A store is there, and we may not use it: a password is wrong, or a permission is missing."""
+
+    @property
+    def reason(self) -> "Denial":
+        return Denial(self)
+
+
+class Denial(str):
+    """The words of a ``StoreForbidden``."""
+
+    __slots__ = ()
+
+
+def unavailable(reason: str) -> StoreUnavailable:
+    return StoreForbidden(reason) if isinstance(reason, Denial) else StoreUnavailable(reason)
 
 
 class QuorumUnavailable(StoreUnavailable):
     """Too few stores are left to decide anything."""
+
+
+def of_one_process(what: str, instead: str) -> TypeError:
+    """For ``__reduce__`` of what there is only one of: a copy would go on where the first has ended."""
+    article = "an" if what[0] in "aeiou" else "a"
+    return TypeError(f"{article} {what} is of one process: it can neither be copied nor pickled; {instead}")

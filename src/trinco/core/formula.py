@@ -48,6 +48,8 @@ class Formula:
     def _value(self, tree: ast.expr, letters: dict[str, float]) -> float:
         try:
             return _evaluate(tree, letters, self.text)
+        except UsageError:
+            raise
         except (ArithmeticError, ValueError) as error:
             raise UsageError(f"the formula '{self.text}' has no value for {letters}: {error}") from error
 

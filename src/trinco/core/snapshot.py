@@ -7,7 +7,7 @@ the class because two classes with equal fields are different states. Everything
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -91,6 +91,46 @@ def reader(node: Any) -> Callable[[Any], tuple[Any, ...]]:
     if any(map(is_part, _values(node.__class__)(node))):
         return fields_of
     return _values(node.__class__)
+
+
+def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a node with their names, those of its parts as ``part.name``."""
+    for name in field_names(node.__class__):
+        value = getattr(node, name)
+        if is_part(value):
+            yield from leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
+
+
+def can_hide(node: Any) -> bool:
+    """Whether a node or a part of it has room for more than its fields. Parts stay parts: once per run is enough."""
+    return _has_room(node.__class__) or any(can_hide(part) for _, part in _parts(node))
+
+
+def undeclared(node: Any) -> str | None:
+    """The name of something that a node or a part of it holds and a snapshot would miss, since it is no field."""
+    kind = node.__class__
+    if _has_room(kind):
+        held = (*getattr(node, "__dict__", ()), *(slot for slot in slots_of(kind) if hasattr(node, slot)))
+        extra: str | None = next((name for name in held if name not in (*field_names(kind), *_OF_PYTHON)), None)
+        if extra:
+            return extra
+    hidden = ((name, undeclared(part)) for name, part in _parts(node))
+    return next((f"{name}.{extra}" for name, extra in hidden if extra), None)
+
+
+_OF_PYTHON = ("__dict__", "__weakref__")
+
+
+@cache
+def _has_room(kind: Any) -> bool:
+    return kind.__dictoffset__ != 0 or not {*slots_of(kind)} <= {*field_names(kind), *_OF_PYTHON}
+
+
+def _parts(node: Any) -> Iterator[tuple[str, Any]]:
+    values = zip(field_names(node.__class__), _values(node.__class__)(node), strict=True)
+    return ((name, value) for name, value in values if is_part(value))
 
 
 def take(node: Any) -> Snapshot:

@@ -45,6 +45,11 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who lies: what those believe proves nothing."""
     settings: tuple[str, ...] = ()
     """What was set about the protocol, as ``--set`` takes it."""
+    violation: str | None = None
+    """What the checker found that this run shows, its kind first: ``deadlock: p0 waits and nothing can move``. That
+    nothing can ever move is not to be seen in one run."""
+    events: int | None = None
+    """In a file, how many lines follow: one that lost some at its end would look whole."""
 
 
 class Record(NamedTuple):
@@ -153,7 +158,8 @@ class Recording:
         self.header = msgspec.structs.replace(self.header, finished=finished)
 
     def lines(self) -> Iterator[bytes]:
-        return lines(self.header, self.events())
+        """What a file has. Its header says how many follow, so that a file that was cut off is known for one."""
+        return lines(msgspec.structs.replace(self.header, events=len(self.records)), self.events())
 
     def hash(self) -> str:
         """SHA-256 over the lines."""
@@ -235,7 +241,9 @@ def read(path: Path) -> tuple[Header, list[Event]]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, DamagedData) as error:
             raise DamagedData(f"{path}: line {number} is damaged: {error}") from error
         events.append(event)
-    return header, events
+    if header.events not in (None, len(events)):
+        raise DamagedData(f"{path}: it should have {header.events:,} events and has {len(events):,}; was it cut off?")
+    return msgspec.structs.replace(header, events=None), events
 
 
 def _header(path: Path, line: bytes) -> Header:

@@ -18,7 +18,7 @@ the winner's row. Rows are never deleted.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -113,7 +113,7 @@ class SQLGuard:
     def _read(self, cursor: Cursor, resource: str) -> int | None:
         self._execute(cursor, HIGHEST, resource)
         row = cursor.fetchone()
-        return None if row is None else int(row[0])
+        return None if row is None else _fence_of(row)
 
     def _execute(self, cursor: Cursor, statement: str, *values: Any) -> None:
         marks = [PLACEHOLDERS[self._paramstyle].format(number) for number in range(1, len(values) + 1)]
@@ -172,6 +172,13 @@ def require_changed(cursor: Cursor, resource: str, token: int) -> None:
 
 
 # Drivers
+
+
+def _fence_of(row: Any) -> int:
+    """Whatever the connection makes of rows: sequences, mappings, objects, or just the value."""
+    if isinstance(row, Mapping):
+        return int(next(iter(row.values())))
+    return int(row[0] if hasattr(row, "__getitem__") else getattr(row, "fence", row))
 
 
 def _in_transaction(connection: Connection) -> bool | None:

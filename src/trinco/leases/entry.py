@@ -17,9 +17,14 @@ cannot be forged, and accountability. A lying base may still say yes or no: that
 Reading fails closed. An entry that we cannot judge (a key we lack, a newer version, garbage, another place than it was
 signed for) is UNKNOWN and counts as held until its stamp + T_max. Skipping it would let a client that lacks a rotated
 key walk in on a holder (errata E9).
+
+Only those who use keys load this: the plain path of ``trinco run`` has no time for JSON and hashes.
 """
 
+from binascii import a2b_base64, b2a_base64
 from enum import Enum
+from json import loads
+from json.encoder import encode_basestring as text
 
 from trinco.core.errors import DamagedData, TrincoError, UsageError
 from trinco.core.value import Value
@@ -151,8 +156,6 @@ def open_entry(data: bytes, keyring: Keyring, resource: str, base_id: str) -> Re
 def _body(entry: Entry, fingerprint: str) -> bytes:
     """What ``json.dumps`` would write with sorted keys, no spaces and no ASCII escapes; four times as fast, and every
     acquisition of a quorum writes one."""
-    from json.encoder import encode_basestring as text
-
     bases = ",".join([f'[{text(base_id)},"{nonce.hex()}"]' for base_id, nonce in entry.bases])
     return (
         f'{{"attempt":{entry.attempt},"bases":[{bases}],"info":{text(entry.info)},"key":"{fingerprint}",'
@@ -182,8 +185,6 @@ def _parse(body: bytes) -> tuple[Entry, str]:
 
     What JSON lets pass besides (a key twice, spaces, 30 for 30.0) might be read one way here and another way elsewhere.
     """
-    from json import loads
-
     try:
         fields = loads(body.decode())
     except (ValueError, RecursionError):
@@ -274,16 +275,12 @@ def _is_ttl(seconds: object) -> bool:
 
 
 def _to_base64url(data: bytes) -> bytes:
-    from binascii import b2a_base64
-
     return b2a_base64(data, newline=False).rstrip(b"=").translate(_TO_URL)
 
 
-def _from_base64url(text: bytes) -> bytes:
+def _from_base64url(written: bytes) -> bytes:
     """Exact: the last character has bits to spare, and two texts for one signature would be two entries."""
-    from binascii import a2b_base64
-
-    data = a2b_base64(text.translate(_FROM_URL) + b"=" * (-len(text) % 4))
-    if _to_base64url(data) != text:
+    data = a2b_base64(written.translate(_FROM_URL) + b"=" * (-len(written) % 4))
+    if _to_base64url(data) != written:
         raise ValueError("not base64url")
     return data

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 class Limits(Value):
     """``t_max``: no lease counts for longer, whatever it says (E21). ``waiters``: how many are remembered.
-    ``token``: the largest guess that is believed; None where the store has no wall clock."""
+    ``token``: the largest guess that is believed; None where the store has no wall clock. ``floor``: the smallest token
+    that the store itself gives out. A server that comes back without its last writes has forgotten tokens, too: none of
+    these was larger than its clock is now, which is therefore its floor."""
 
-    __slots__ = ("t_max", "token", "waiters")
+    __slots__ = ("floor", "t_max", "token", "waiters")
 
-    def __init__(self, t_max: float = 60, waiters: int = 1024, token: int | None = None) -> None:
+    def __init__(self, t_max: float = 60, waiters: int = 1024, token: int | None = None, floor: int = 0) -> None:
         self.t_max = t_max
         self.waiters = waiters
         self.token = token
+        self.floor = floor
 
 
 NO_LIMITS = Limits(t_max=float("inf"))
@@ -204,7 +207,7 @@ class Item(Value):
         item = self
         grade = Grade.COMMITTED
         if request.token is not None and holder.token is None:
-            token: Any = self.token + 1 if request.token is NEXT else request.token
+            token: Any = max(self.token + 1, limits.floor) if request.token is NEXT else request.token
             if request.token is NEXT or self.believes(token, limits):
                 item = self._with_token(token, request.entry)
             else:

@@ -13,6 +13,10 @@ fingerprint catches what was cut or mistyped. Nothing here makes up a secret or 
 of entropy in and keeps the text.
 """
 
+from hashlib import blake2b
+from hmac import compare_digest
+from json import dumps, loads
+
 from trinco.core.errors import DamagedData, KeysMissing, UsageError
 from trinco.core.value import Value
 
@@ -61,13 +65,9 @@ class MacKey(Key):
         super().__init__(secret, "m-" + _fingerprint(secret))
 
     def sign(self, message: bytes) -> bytes:
-        from hashlib import blake2b
-
         return blake2b(message, digest_size=MAC_BYTES, key=self._material, person=b"trinco/mac").digest()
 
     def verify(self, message: bytes, signature: bytes) -> bool:
-        from hmac import compare_digest
-
         return compare_digest(self.sign(message), signature)
 
     def verifier(self) -> "MacKey":
@@ -191,8 +191,6 @@ def parse_key(line: str) -> MacKey | Ed25519Key | Ed25519PublicKey:
 
 def dump(keyring: Keyring) -> str:
     """The keyring as text, secrets included: for a file that only its owner can read."""
-    from json import dumps
-
     own = None if keyring.own is None else keyring.own.line()
     trusted = [key.line() for key in keyring.trusted]
     return dumps({"v": KEYRING_VERSION, "own": own, "trusted": trusted}, indent=2) + "\n"
@@ -200,8 +198,6 @@ def dump(keyring: Keyring) -> str:
 
 def load(text: str) -> Keyring:
     """The keyring that ``dump`` wrote; ``DamagedData`` for anything else, without a word of what the text says."""
-    from json import loads
-
     try:
         content = loads(text)
     except (ValueError, RecursionError):
@@ -256,6 +252,4 @@ def _require_key_bytes(material: bytes, what: str) -> None:
 
 def _fingerprint(material: bytes) -> str:
     """Keyed by the material itself, so that nothing but the whole key leads to it."""
-    from hashlib import blake2b
-
     return blake2b(digest_size=FINGERPRINT_DIGITS // 2, key=material, person=b"trinco/key").hexdigest()

@@ -5,16 +5,18 @@ waiting, each in its own way.
 """
 
 from trinco.core.duration import in_words
-from trinco.core.errors import LeaseLost, QuorumUnavailable, StoreUnavailable
+from trinco.core.errors import QuorumUnavailable, StoreUnavailable, unavailable
 from trinco.leases.client import Stage
 from trinco.locks.claimant import Claimant
-from trinco.locks.endings import holding
+from trinco.locks.endings import close_at_exit, holding
 from trinco.locks.hub import Hub
 from trinco.locks.lease import RENEWALS_PER_TERM, RETRIES_PER_TERM, Lease
 from trinco.locks.waiting import CLOSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trinco.leases.claim import Claim
     from trinco.leases.terms import Terms
     from trinco.locks.inspection import Look
@@ -42,17 +44,21 @@ class Books:
         self.f = f
         self.leases: dict[int, Lease] = {}
         self.is_closed = False
+        close_at_exit(self)
 
     @property
     def quorum(self) -> int:
         return (len(self.hub.stores) + self.f + 2) // 2
 
+    def require_open(self) -> None:
+        if self.is_closed:
+            raise StoreUnavailable(CLOSED)
+
     # First contact
 
     def lacks_links(self) -> bool:
         """Whether a store is not connected; then it is being connected to."""
-        if self.is_closed:
-            raise StoreUnavailable(CLOSED)
+        self.require_open()
         self.hub.look_around()
         if None not in self.hub.links:
             return False
@@ -68,6 +74,11 @@ class Books:
         now = self.hub.clock()
         return now + FIRST_CONTACT if deadline <= now else min(deadline, now + FIRST_CONTACT)
 
+    def is_too_late(self, deadline: float) -> bool:
+        """Whether time is over before enough stores could be connected to: then nobody can say anything of them."""
+        hub = self.hub
+        return hub.clock() >= deadline and hub.is_connecting and hub.connected() < self.quorum
+
     def require_links(self) -> None:
         """At first contact whoever cannot be reached is named at once."""
         if self.hub.connected() < self.quorum:
@@ -76,7 +87,7 @@ class Books:
     def unavailable(self, failures: dict[int, str]) -> StoreUnavailable:
         stores = self.hub.stores
         if len(stores) == 1:
-            return StoreUnavailable(failures.get(0, f"{stores[0].url} does not answer"))
+            return unavailable(failures.get(0, f"{stores[0].url} does not answer"))
         told = "; ".join(dict.fromkeys(failures.values())) or "no answer in time"
         return QuorumUnavailable(
             f"{len(stores) - len(failures)} of {len(stores)} stores can be used and it takes {self.quorum}: {told}"
@@ -85,12 +96,13 @@ class Books:
     # Competing
 
     def compete(self, resources: "tuple[str, ...]", options: "Options", *, once: bool) -> list[Claimant]:
-        """Begin to ask for all of these. A store that answers at once may have granted them already."""
+        """Begin to ask for all of these. A store that is near may have granted them already."""
         terms = options.once if once else options.wait
         claimants = [self.hub.claimant(resource, terms, options.info) for resource in resources]
         try:
             for claimant in claimants:
                 claimant.starts()
+            self.hub.take_in()
         except BaseException:
             self.withdraw(claimants)
             raise
@@ -109,15 +121,22 @@ class Books:
     def withdraw(self, claimants: list[Claimant]) -> None:
         """Something else has come up: even the one that was granted gives it back."""
         for claimant in claimants:
+            claimant.is_spent = True
             claimant.leaves()
             self.hub.retire(claimant)
         self.hub.pump()
 
-    def explain_failure(self, claimants: list[Claimant]) -> None:
-        """Raise if it was not somebody else who kept us from it."""
-        for claimant in claimants:
-            if claimant.is_cut_off() or (claimant.refusal is not None and not claimant.is_refused()):
-                raise self.unavailable(claimant.failures)
+    def waiting_claimants(self) -> list[Claimant]:
+        return [claimant for claimant in self.hub.active.values() if claimant.stage is Stage.ASKING]
+
+    def failure(self, claimants: list[Claimant]) -> StoreUnavailable | None:
+        """Why none of them was granted anything, if it was not somebody else who kept us from it. To be asked before
+        they leave: what the stores answer then is about something else."""
+        if not any(claimant.is_holding for claimant in claimants):
+            for claimant in claimants:
+                if claimant.is_cut_off() or (claimant.refusal is not None and not claimant.is_refused()):
+                    return self.unavailable(claimant.failures)
+        return None
 
     def are_gone(self, claimants: list[Claimant]) -> bool:
         """Whether all but f stores have confirmed what was given back."""
@@ -153,6 +172,9 @@ class Books:
         claimant, options, now = lease.claimant, lease.options, self.hub.clock()
         if lease.released or lease.reason is not None:
             return False
+        if not lease.valid:
+            self.mark_lost(lease, why_over(lease))
+            return False
         if claimant.gone() >= claimant.terms.refusals:
             self.mark_lost(lease, "stolen" if claimant.is_taken() else "revoked")
             return False
@@ -187,11 +209,12 @@ class Books:
             lease.reason = why_over(lease)
         self.drop(lease)
         lease.claimant.leaves()
+        self.hub.take_in()
         return True
 
     def has_leavers(self) -> bool:
-        """Whether somebody who left has not been confirmed to be gone: then somebody must listen."""
-        return any(claimant.leaving and claimant.unanswered() for claimant in self.hub.active.values())
+        """Whether somebody who left has not been confirmed to be gone: then somebody must listen, or try again."""
+        return any(claimant.leaving and claimant.is_busy for claimant in self.hub.active.values())
 
     def next_due(self) -> float:
         """When somebody has to look after leases, or after releases that are not confirmed."""
@@ -217,11 +240,8 @@ class Books:
         self.hub.forget()
 
     def shut(self) -> None:
-        """Say good-bye to the stores without waiting for what they say: the process ends."""
-        for lease in list(self.leases.values()):
-            self.mark_released(lease)
-        self.is_closed = True
-        self.hub.close()
+        """Close from where nobody can be waited for long: at the end of the process, above all."""
+        raise NotImplementedError
 
     # Looking
 
@@ -243,8 +263,16 @@ class Books:
         return stranger
 
 
-def is_settled(claimant: Claimant) -> bool:
-    return claimant.is_holding or claimant.refusal is not None or claimant.is_cut_off()
+def are_settled(claimants: list[Claimant]) -> "Callable[[], bool]":
+    """Whether one of them is: what those who compete wait for."""
+    if len(claimants) == 1:
+        return claimants[0].is_settled
+    return lambda: any(claimant.is_settled() for claimant in claimants)
+
+
+def has_all(claimants: list[Claimant]) -> bool:
+    """Whether there is one alone, and it holds: nothing to wait for, and nobody to see off."""
+    return len(claimants) == 1 and claimants[0].is_holding
 
 
 def is_renewing(lease: Lease) -> bool:
@@ -259,10 +287,6 @@ def why_over(lease: Lease) -> str:
     if lease.ends is not None and lease.claimant.hub.clock() >= lease.ends:
         return "overtime"
     return "unreachable" if lease.claimant.failures else "expired"
-
-
-def loss(lease: Lease) -> LeaseLost:
-    return LeaseLost(f"the lock '{lease.name}' was lost: {lease.explanation()}", lease.reason or "expired")
 
 
 def unrenewed(lease: Lease) -> StoreUnavailable:

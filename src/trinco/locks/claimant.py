@@ -6,7 +6,7 @@ for the shell that waits. Nothing here blocks or knows of threads and tasks.
 """
 
 from trinco.core.instant import Instant
-from trinco.leases.chains import ACCESS
+from trinco.leases.chains import ACCESS, OWED
 from trinco.leases.client import HELD, POLL, WIDEN, LeaseClient, Stage
 from trinco.leases.operation import Answer, Grade, Handed
 from trinco.leases.terms import Policy
@@ -36,24 +36,26 @@ AHEAD = 10_000_000
 
 class Claimant(LeaseClient):
     """``entry`` is what the stores keep beside the claim, ``refusal`` why an attempt failed, ``failures`` what each
-    store said last that was no answer, ``taken`` at how many of them somebody else had it when we renewed. ``waker`` is
-    called when something happened to somebody who sleeps."""
+    store said last that was no answer, ``taken`` at how many of them somebody else had it when we renewed. ``wakers``:
+    of those who sleep until something happens to it."""
 
     __slots__ = (
         "entry",
         "failures",
         "granted",
         "grants",
+        "heard",
         "hinting",
         "hub",
         "info",
+        "is_spent",
         "leaving",
         "reached",
         "refusal",
         "resource",
         "taken",
         "timers",
-        "waker",
+        "wakers",
         "world",
     )
 
@@ -63,9 +65,13 @@ class Claimant(LeaseClient):
         self.resource = resource
         self.world = World(self, hub.clock)
         self.timers: dict[str, float] = {}
+        self.heard: dict[str, int] = {}
+        """By the timer of an access, how often its store had been heard when that was set."""
         self.grants = 0
         """How often it was granted something, renewals among it."""
-        self.waker: Callable[[], None] | None = None
+        self.wakers: list[Callable[[], None]] = []
+        self.is_spent = False
+        """Somebody was interrupted while using it: it leaves, and is not used again."""
         self.prepare(terms, "")
 
     def prepare(self, terms: "Terms", info: str) -> None:
@@ -85,9 +91,9 @@ class Claimant(LeaseClient):
 
     def access(self, ctx: "World", base: int, access: "Access") -> None:
         here = self.bases[base]
-        if self.ticket is not None and not self.hinting and self.stage is Stage.ASKING:
-            self.hinting = True  # before the store knows that we wait: it may wake us at once
-            self.hub.expect_hints(self)
+        if self.ticket is not None and self.stage is Stage.ASKING:
+            self.hinting = True
+            self.hub.expect_hints(self, base)  # before the store knows that we wait: it may wake us at once
         self.hub.send(self, base, access, (here.epoch, here.chain[0].operation.claim))
 
     def signed(self, ctx: "World", claim: "Claim") -> bytes:
@@ -108,6 +114,8 @@ class Claimant(LeaseClient):
 
     def next_poll(self, answer: Answer) -> float:
         """When the lease in our way ends, or else after a while, so that not all come at once."""
+        if answer.grade is Grade.COMMITTED and self.terms.quorum == 1:
+            return AT_ONCE  # it came too late to be believed, and is ours for a while: ask for a new term
         pause = self.terms.poll * (1 + JITTER * (self.hub.chance() - 0.5))
         if answer.grade is Grade.REFUSED and answer.remaining > 0:
             pause = min(pause, answer.remaining + (NOT_FIRST if answer.smaller else AFTER_EXPIRY))
@@ -140,6 +148,8 @@ class Claimant(LeaseClient):
         if reply is None:
             self.hub.demote(base)
         self.answered(self.world, base, reply)
+        if self.bases[base].grade not in (None, Grade.FAILED):
+            self.reached.add(base)
         self._follow_up()
 
     def lost_touch(self, base: int, tag: "tuple[int, Claim]") -> None:
@@ -152,7 +162,10 @@ class Claimant(LeaseClient):
         self._follow_up()
 
     def has_link(self, base: int) -> None:
-        """What failed for want of a link has not failed for somebody who waits: ask there at once."""
+        """What failed for want of a link has not failed for somebody who waits: ask there at once. What is owed there
+        can be paid."""
+        if self.bases[base].owed:
+            self.timers[OWED] = AT_ONCE
         if self.terms.policy is not Policy.PRIORITY or self.failures.pop(base, None) is None:
             return
         if self.stage is Stage.ASKING and self.ticket is not None:
@@ -177,10 +190,23 @@ class Claimant(LeaseClient):
                 self.hub.demote(position)
 
     def _follow_up(self) -> None:
-        if self.waker is not None:
-            self.waker()
+        for wake in self.wakers:
+            wake()
         if self.leaving:
             self.hub.retire(self)
+
+    def note_heard(self, timer: str) -> None:
+        """An access begins."""
+        self.heard[timer] = self.hub.heard[int(timer[len(ACCESS) :])]
+
+    def _has_given_up(self, timer: str) -> bool:
+        """Give a link up if its store has said nothing, to whomever, since an access began. Whether that was the end of
+        the access, too."""
+        base = int(timer[len(ACCESS) :])
+        epoch = self.bases[base].epoch
+        if self.hub.links[base] is not None and self.heard.get(timer) == self.hub.heard[base]:
+            self.hub.give_up_silent(base, self.terms.access_timeout)
+        return self.bases[base].epoch != epoch
 
     def fire(self, now: float) -> None:
         """Let the timers that are due go off."""
@@ -189,7 +215,8 @@ class Claimant(LeaseClient):
                 continue  # one that went off before has cancelled it
             if name == WIDEN:
                 self._blame_the_silent()
-            self.on_timer(self.world, name)
+            if not (name.startswith(ACCESS) and self._has_given_up(name)):
+                self.on_timer(self.world, name)
         self._follow_up()
 
     # What the shells look at
@@ -197,6 +224,12 @@ class Claimant(LeaseClient):
     @property
     def is_holding(self) -> bool:
         return self.stage is Stage.HOLDING
+
+    def is_settled(self) -> bool:
+        """Whether waiting makes no difference any more."""
+        if self.stage is Stage.HOLDING or self.refusal is not None or self.hub.is_closing:
+            return True
+        return bool(self.failures) and self.is_cut_off()
 
     @property
     def is_busy(self) -> bool:
@@ -249,6 +282,8 @@ class World:
         if name == POLL and timers.get(name) == AT_ONCE:
             return  # what puts it off again may be older than what made us hurry
         timers[name] = self.clock() + delay
+        if name.startswith(ACCESS):
+            self.claimant.note_heard(name)
 
     def cancel_timer(self, name: str) -> None:
         self.claimant.timers.pop(name, None)

@@ -8,8 +8,9 @@ import os
 
 from trinco.core.duration import seconds
 from trinco.core.errors import ConfigError, UsageError
+from trinco.core.nearest import suggest
 from trinco.core.value import Value
-from trinco.locks.folders import config_folder, default_url
+from trinco.locks.folders import config_folder, default_url, in_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 
 FILE = "trinco.toml"
 AUTHS = ("none", "secret", "ed25519")
+QUORUM = "quorum:?..."
+"""Whoever quotes all of such a URL may quote a password."""
 FIELDS = ("auth", "f", "keys", "stores", "ttl", "url")
 
 
 class Service(Value):
     """``stores``: their URLs. ``auth``: how entries are signed; None: by the shared secret if there is more than one
-    store. ``keys``: the keyring's file, if not the usual one. ``ttl``: the default of its locks."""
+    store. ``keys``: the keyring's file, if not the usual one. ``ttl``: the default of its locks. ``where``: what
+    describes it, if anything does."""
 
-    __slots__ = ("auth", "f", "keys", "stores", "ttl")
+    __slots__ = ("auth", "f", "keys", "stores", "ttl", "where")
 
     def __init__(
         self,
@@ -33,12 +37,14 @@ class Service(Value):
         auth: str | None = None,
         keys: str | None = None,
         ttl: float | None = None,
+        where: str = "",
     ) -> None:
         self.stores = stores
         self.f = f
         self.auth = auth
         self.keys = keys
         self.ttl = ttl
+        self.where = where
 
 
 def find_service(target: str | None = None, file: str | None = None) -> Service:
@@ -48,83 +54,101 @@ def find_service(target: str | None = None, file: str | None = None) -> Service:
     if target is None and file is None and os.environ.get("TRINCO_URL"):
         target = os.environ["TRINCO_URL"]
         return find_service(target) if target.startswith("@") else from_url(target)
-    path = file if file is not None else _existing()
-    if path is not None:
-        name = "default" if target is None else target[1:]
-        return _from_file(path, name, required=target is not None or file is not None)
-    if target is not None:
-        raise ConfigError(f"{target} is a service of {FILE}, and there is none here or in {config_folder()}")
-    return Service((default_url(),))
+    name = "default" if target is None else target[1:]
+    places = (FILE, os.path.join(config_folder(), FILE)) if file is None else (file,)
+    files = {place: _services(place) for place in places if file is not None or os.path.lexists(place)}
+    for path, services in files.items():
+        if name in services:
+            return from_table(services[name], f"{path}: [service.{name}]", os.path.dirname(os.path.abspath(path)))
+    if target is None and file is None and not any(files.values()):
+        return Service((default_url(),))
+    raise _unknown(name, files)
+
+
+def _unknown(name: str, files: "dict[str, dict[str, Any]]") -> ConfigError:
+    """Where there are services, nobody falls back on a file of this host: it would exclude nobody on another."""
+    if not files:
+        return ConfigError(f"@{name} is a service of {FILE}, and there is none here or in {config_folder()}")
+    where = " and ".join(files)
+    known = [f"@{each}" for services in files.values() for each in services]
+    if not known:
+        return ConfigError(f"{where}: there is no [service.{name}], nor any other service")
+    advice = "; name one of them, or call one default" if name == "default" else ""
+    meant = suggest(f"@{name}", known)
+    return ConfigError(f"{where}: there is no [service.{name}]{meant} (there are {', '.join(known)}){advice}")
 
 
 def from_url(url: str) -> Service:
     if not url.startswith("quorum:"):
         return Service((url,))
-    from urllib.parse import parse_qsl
-
     f, stores, auth = 0, [], None
-    for name, value in parse_qsl(url.partition("?")[2], keep_blank_values=True):
+    for option in filter(None, url.partition("?")[2].split("&")):
+        name, _, value = option.partition("=")
         if name == "store":
-            stores.append(value)
+            stores.append(value.replace("%26", "&"))  # all else in it is the store's own to read
         elif name == "f":
-            f = _whole(value, f"'{url}': f")
+            f = _whole(value, f"{QUORUM}: f")
         elif name == "auth":
-            auth = _auth(value, url)
+            auth = _auth(value, QUORUM)
         else:
-            raise ConfigError(f"'{url}': there is no option '{name}' (there are f, store, auth)")
+            named = f" '{name}'" if name.isalpha() else ""  # else it may be the rest of a password with an & in it
+            raise ConfigError(f"{QUORUM}: there is no option{named} (there are f, store, auth); write & as %26")
     return Service(tuple(stores), f, auth)
 
 
-def _existing() -> str | None:
-    places = (FILE, os.path.join(config_folder(), FILE))
-    return next((place for place in places if os.path.exists(place)), None)
-
-
-def _from_file(path: str, name: str, required: bool) -> Service:
-    services = _read(path).get("service", {})
+def _services(path: str) -> "dict[str, Any]":
+    """What a file says, by name. What would say nothing is refused: its writer meant something."""
+    tables = _read(path)
+    odd = next((name for name in tables if name != "service"), None)
+    if odd is not None:
+        raise ConfigError(f"{path}: '{odd}' says nothing here; a service is a table, like [service.default]")
+    services = tables.get("service", {})
     if not isinstance(services, dict) or not all(isinstance(each, dict) for each in services.values()):
         raise ConfigError(f"{path}: 'service' should be tables, like [service.default]")
-    if name not in services:
-        if not required:
-            return Service((default_url(),))
-        known = ", ".join(f"@{each}" for each in services) or "none"
-        raise ConfigError(f"{path} has no [service.{name}]; its services: {known}")
-    return from_table(services[name], f"{path}: [service.{name}]", os.path.dirname(os.path.abspath(path)))
+    return services
 
 
 def _read(path: str) -> "dict[str, Any]":
     import tomllib
 
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        with open(path, encoding="utf-8-sig") as file:  # some editors begin with a mark
+            return tomllib.loads(file.read())
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except (OSError, ValueError) as error:  # it is no text, or no path
+        said = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{path or repr(path)} cannot be read: {said}") from None
 
 
 def from_table(table: "dict[str, Any]", where: str, folder: str) -> Service:
     """A service as ``trinco.toml`` describes it."""
     odd = next((field for field in table if field not in FIELDS), None)
     if odd is not None:
-        raise ConfigError(f"{where}: there is no setting '{odd}' (there are {', '.join(FIELDS)})")
+        raise ConfigError(
+            f"{where}: there is no setting '{odd}'{suggest(str(odd), FIELDS)} (there are {', '.join(FIELDS)})"
+        )
     if ("url" in table) == ("stores" in table):
         raise ConfigError(f"{where} should have either a url or a list of stores")
     stores = [table["url"]] if "url" in table else table["stores"]
     if not isinstance(stores, list) or not stores or not all(isinstance(each, str) for each in stores):
         raise ConfigError(f"{where}: stores are URLs, in a list")
+    if len(stores) > 1 and any(each.startswith("quorum:") for each in stores):
+        raise ConfigError(f"{where}: a quorum: URL names all its stores by itself; list them without it")
     quorum = from_url(stores[0]) if stores[0].startswith("quorum:") else Service(tuple(stores))
     f = table.get("f", quorum.f)
     if type(f) is not int:
         raise ConfigError(f"{where}: f is a whole number")
     keys = table.get("keys")
+    if keys is not None and (not isinstance(keys, str) or "\0" in keys):
+        raise ConfigError(f"{where}: keys is the path of a file")
     return Service(
         tuple(_placed(store, folder) for store in quorum.stores),
         f,
         _auth(table["auth"], where) if "auth" in table else quorum.auth,
-        None if keys is None else os.path.join(folder, os.path.expanduser(str(keys))),
+        None if keys is None else os.path.join(folder, os.path.expanduser(keys)),
         _ttl(table.get("ttl"), where),
+        where,
     )
 
 
@@ -132,7 +156,7 @@ def _placed(url: str, folder: str) -> str:
     """A relative file is relative to the file that names it."""
     prefix = "sqlite:///"
     if url.startswith(prefix) and not url.startswith(prefix + "/"):
-        return prefix + os.path.join(folder, url.removeprefix(prefix))
+        return prefix + os.path.join(in_url(folder), url.removeprefix(prefix))
     return url
 
 
@@ -144,7 +168,7 @@ def _ttl(ttl: "Any", where: str) -> float | None:
             return seconds(ttl)
         except UsageError as error:
             raise ConfigError(f"{where}: {error}") from None
-    if isinstance(ttl, bool) or not isinstance(ttl, int | float):
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < float("inf"):
         raise ConfigError(f'{where}: ttl is a duration, like "60s"')
     return float(ttl)
 

@@ -7,11 +7,13 @@ from trinco.locks.books import (
     LOOK_PATIENCE,
     WITHDRAWAL,
     Books,
+    are_settled,
+    has_all,
     is_renewing,
-    is_settled,
     unrenewed,
     why_over,
 )
+from trinco.locks.forking import rest_when_forking
 from trinco.locks.hub import NEVER, Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
@@ -34,6 +36,7 @@ class Desk(Books):
         super().__init__(hub, f)
         self.waiting = Waiting(hub)
         self.keeper: Keeper | None = None
+        rest_when_forking(self.waiting)
 
     def obtain(
         self, name: str, resources: "tuple[str, ...]", options: "Options", timeout: float | None
@@ -41,6 +44,7 @@ class Desk(Books):
         """A lease on the first of these resources that can be had within ``timeout`` (None: for ever); the slots of a
         semaphore are several. None if it cannot."""
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
+        self.waiting.require_rest()
         with self.waiting.mutex:
             losses = self.hub.losses
             try:
@@ -50,28 +54,41 @@ class Desk(Books):
                     raise
                 lease = self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
             if lease is not None:
-                self.keep(lease)
-                if self.keeper is not None:
-                    self.keeper.notice(lease)
+                self._keep(lease)
             return lease
+
+    def _keep(self, lease: Lease) -> None:
+        try:
+            self.keep(lease)
+            if self.keeper is not None:
+                self.keeper.notice(lease)
+        except BaseException:  # an interrupt: nobody will know that there is something to give back
+            self.drop(lease)
+            self.withdraw([lease.claimant])
+            raise
 
     def _obtain(
         self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float, timeout: float | None
     ) -> "Lease | None":
-        self._contact(deadline)
+        at_once = timeout == 0
+        if not self._contact(NEVER if at_once else deadline):
+            return None
         if len(resources) == 1:
-            at_once = timeout == 0
             return self._compete(name, resources, 0, options, NEVER if at_once else deadline, once=at_once)
         lease = self._try_each(name, resources, options, deadline if timeout else NEVER)
         if lease is None and timeout != 0:
             lease = self._compete(name, resources, 0, options, deadline, once=False)
         return lease
 
-    def _contact(self, deadline: float) -> None:
+    def _contact(self, deadline: float) -> bool:
+        """False if time was over before the stores could be connected to."""
         if self.lacks_links():
             if not self.has_first_contact():
                 self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
+            if self.is_too_late(deadline):
+                return False
             self.require_links()
+        return True
 
     def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float) -> "Lease | None":
         """One after the other, from anywhere: with a free slot nobody has to ask for all of them."""
@@ -86,14 +103,16 @@ class Desk(Books):
     def _compete(
         self, name: str, resources: "tuple[str, ...]", first: int, options: "Options", deadline: float, *, once: bool
     ) -> "Lease | None":
-        """Ask for all of these; keep the first that is granted and give the others back at once. One alone that a store
-        has granted at once has nothing to wait for, and nobody to give back."""
+        """Ask for all of these; keep the first that is granted and give the others back at once."""
         claimants = self.compete(resources, options, once=once)
         try:
-            winner: Claimant | None = claimants[0]
-            if len(claimants) > 1 or not claimants[0].is_holding:
-                self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
-                winner = self.winner(claimants)
+            if not has_all(claimants):
+                self.waiting.until(are_settled(claimants), deadline, *claimants)
+                self.require_open()
+            if has_all(claimants):
+                return Lease(self, name, claimants[0], options, None if resources[0] == name else first)
+            failure = self.failure(claimants)
+            winner = self.winner(claimants)
             lease = None
             if winner is not None:
                 slot = None if winner.resource == name else first + claimants.index(winner)
@@ -103,8 +122,8 @@ class Desk(Books):
             raise
         if not once:
             self._see_off(claimants)
-        if lease is None:
-            self.explain_failure(claimants)
+        if failure is not None:
+            raise failure
         return lease
 
     def withdraw(self, claimants: "list[Claimant]") -> None:
@@ -121,6 +140,7 @@ class Desk(Books):
 
     def renew(self, lease: Lease, deadline: float = NEVER) -> None:
         """``deadline``: until when to wait for the stores; belief never lasts longer."""
+        self.waiting.require_rest()
         with self.waiting.mutex:
             self.start_renewal(lease)
             patience = min(deadline, lease.until, self.hub.clock() + FIRST_CONTACT)
@@ -134,12 +154,18 @@ class Desk(Books):
 
     def lose(self, lease: Lease, reason: str | None = None) -> None:
         """The lease is over although nobody gave it back. Say so, once."""
+        if self.waiting.is_in_use_here():
+            return  # somebody asks in the middle of something: whoever asks next says so
         with self.waiting.mutex:
             self.mark_lost(lease, reason or why_over(lease))
-        lease.tell()
+        if lease.reason is not None:  # else it was given back meanwhile
+            lease.tell()
 
     def release(self, lease: Lease) -> None:
         """Confirmed by all but f stores, or by none if they are silent: the term ends anyhow."""
+        if self.waiting.is_in_use_here() and self.keeper is not None:
+            self.keeper.release_soon(lease)
+            return
         with self.waiting.mutex:
             if not self.mark_released(lease):
                 return
@@ -153,14 +179,17 @@ class Desk(Books):
 
     def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
         """Read what the stores have about a resource; at least a quorum of them, or it raises."""
+        self.waiting.require_rest()
         with self.waiting.mutex:
             patience = self.hub.clock() + seconds
-            self._contact(patience)
+            if not self._contact(patience):
+                self.require_links()
             look = Look(self.hub, resource)
             self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
         return self.require_enough(look)
 
     def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
+        self.waiting.require_rest()
         with self.waiting.mutex:
             stranger = self.evict(resource, claim, terms)
             self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
@@ -170,20 +199,32 @@ class Desk(Books):
         self.waiting.reset()
 
     def shut(self) -> None:
-        """At the end of the process. An interrupt may have come just when somebody took the mutex: then nobody has it
-        any more, and what is held runs out by itself."""
+        """At the end of the process. A thread may have been ended while it had the mutex: then nobody opens it any
+        more, and what is held runs out by itself."""
         if self.waiting.mutex.acquire(timeout=FAREWELL):
-            self.waiting.mutex.release()
+            try:
+                for lease in list(self.leases.values()):
+                    self.mark_released(lease)
+            finally:
+                self.waiting.mutex.release()
             self.close()
 
     def close(self) -> None:
-        """Give everything back, and hang up."""
-        for lease in list(self.leases.values()):
-            self.release(lease)
+        """Whoever waits is sent away, what is held is given back, and those who hold it hear of it; then hang up."""
+        self.waiting.require_rest()
         with self.waiting.mutex:
-            if not self.is_closed:
-                self.is_closed = self.hub.is_closed = True
-                self.waiting.leave_poller()
-                self.hub.close()
+            if self.hub.is_closed:
+                return
+            self.is_closed = self.hub.is_closing = True
+            self.withdraw(self.waiting_claimants())
+            self.waiting.wake_all()
+        for lease in list(self.leases.values()):
+            self.lose(lease, "closed")
+        with self.waiting.mutex:
+            leavers = [claimant for claimant in self.hub.active.values() if claimant.leaving]
+            self.waiting.until(lambda: self.are_gone(leavers), self.hub.clock() + FAREWELL, *leavers)
+            self.hub.is_closed = True
+            self.waiting.leave_poller()
+            self.hub.close()
         if self.keeper is not None:
             self.keeper.stop()

@@ -1,14 +1,14 @@
 """Who leads: a lock with a long view. The term of a leader is its fencing token."""
 
-from trinco.core.errors import LeaseLost, StoreUnavailable, UsageError
-from trinco.locks.books import loss
+from trinco.core.errors import StoreUnavailable, UsageError, of_one_process
 from trinco.locks.inspection import LockInfo
+from trinco.locks.options import refuse_coroutines, require_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     from trinco.locks.lease import Lease
     from trinco.locks.lock import Hold, Lock
@@ -26,6 +26,12 @@ class Election:
         self._lock = lock
         self.name = lock.name
 
+    def __reduce__(self) -> "NoReturn":
+        raise of_one_process("election", "make another where it is needed: trinco.connect(...).election(name)")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     @property
     def leader(self) -> LockInfo | None:
         """Who leads: its ``owner``, its term (``token``) and what it says of itself; None if nobody does."""
@@ -36,8 +42,6 @@ class Election:
         """The leader, as soon as there is one; None if there is none within ``timeout``."""
         from time import sleep
 
-        from trinco.locks.options import require_timeout
-
         patience = require_timeout(timeout)
         clock = self._lock.clock
         deadline = None if patience is None else clock() + patience
@@ -45,7 +49,7 @@ class Election:
         while leader is None:
             if deadline is not None and clock() >= deadline:
                 return None
-            sleep(POLL)
+            sleep(POLL if deadline is None else min(POLL, deadline - clock()))
             try:
                 leader = self.leader
             except StoreUnavailable:
@@ -61,8 +65,9 @@ class Election:
         not the leader all the time: ``lease.check()`` in the callback tells it sooner."""
         if not callable(callback):
             raise UsageError(f"run() calls you when it is your turn: it takes a function, not {callback!r}")
+        refuse_coroutines(callback, "what a blocking election calls")
         with self.lead(timeout) as lease:
             result = callback(lease)
-            if not lease.valid:
-                raise loss(lease) if lease.reason else LeaseLost(f"the term in '{self.name}' ended", "expired")
+            if not lease.valid and not lease.released:
+                raise lease.loss()
             return result

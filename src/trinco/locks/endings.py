@@ -1,31 +1,67 @@
 """What happens to leases when a process forks or ends.
 
 A lease that nobody refers to any more is still held. So whoever holds is remembered here until everything was given
-back; at the end of the process, and on SIGTERM, it is.
+back; at the end of the process, and on SIGTERM, it is. Every lock service is closed then: a daemon thread that goes on
+meanwhile must not take anything that nobody will give back.
+
+A forked child has none of the leases, and SIGTERM ends it as if we had never been there. Python forgets in a child
+which signals have come, and then nothing would end it, so SIGTERM is held back until the handler is gone:
+
+    parent:  SIGTERM held back ── fork ── let in again
+    child:                          └── the signals that came are forgotten ── handler gone ── SIGTERM let in: it ends
+    somebody:                             kill ..................................................
 """
 
 import atexit
 import os
 import signal
+from _thread import get_ident, start_new_thread
+from _weakref import ref
+
+import trinco.locks.forking  # noqa: F401 (what it has to do at a fork is done while SIGTERM is held back)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import FrameType
+
     from trinco.locks.books import Books
 
 holding: "set[Books]" = set()
 """Those with leases."""
+_open: "list[ref[Books]]" = []
+"""All of them."""
+_forking: "dict[int, Iterable[int]]" = {}
+"""The threads that are about to fork, and which signals were held back from each before."""
+_postponed: list[int] = []
+"""The signals that came to the main thread meanwhile: another thread may have let them in."""
+
+
+def close_at_exit(books: "Books") -> None:
+    _open[:] = [each for each in _open if each() is not None]
+    _open.append(ref(books))
 
 
 def _release_all() -> None:
-    for books in list(holding):
-        books.shut()
+    for books in _everybody():
+        try:
+            books.shut()
+        except Exception:  # the others are to be released all the same
+            import logging
+
+            logging.getLogger("trinco").exception("a lock service could not release what it held")
 
 
 def _forget_all() -> None:
-    """In a forked child: the parent's leases are the parent's."""
-    for books in list(holding):
+    """In a forked child: the parent's leases are the parent's, and so are its links."""
+    for books in _everybody():
         books.forget()
     holding.clear()
+    _open.clear()
+
+
+def _everybody() -> "list[Books]":
+    return [books for each in _open if (books := each()) is not None]
 
 
 def end_on_sigterm() -> None:
@@ -33,15 +69,55 @@ def end_on_sigterm() -> None:
     own keeps it."""
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
     try:
-        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGTERM, _end)
     except ValueError:  # only the main thread may
         return
 
 
+def _end(number: int, frame: "FrameType | None") -> None:
+    if get_ident() in _forking or _is_around_a_fork(frame):  # where whatever is raised is swallowed
+        _postponed.append(number)
+    else:
+        raise SystemExit(128 + number)
+
+
+def _is_around_a_fork(frame: "FrameType | None") -> bool:
+    """Whether it interrupts one of those below, before SIGTERM is held back or when it is not any more."""
+    while frame is not None and frame.f_code not in _AROUND_A_FORK:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _hold_sigterm_back() -> None:
+    if signal.getsignal(signal.SIGTERM) is _end:
+        _forking[get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _let_sigterm_in() -> None:
+    held_back_before = _forking.get(get_ident())
+    if held_back_before is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held_back_before)
+        del _forking[get_ident()]
+
+
+def _go_on() -> None:
+    """In the parent."""
+    _let_sigterm_in()
+    while _postponed:
+        start_new_thread(os.kill, (os.getpid(), _postponed.pop()))
+
+
+def _begin_anew() -> None:
+    """In the child."""
+    _forget_all()
+    _postponed.clear()
+    if signal.getsignal(signal.SIGTERM) is _end:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _let_sigterm_in()
+    _forking.clear()
+
+
+_AROUND_A_FORK = frozenset((_hold_sigterm_back.__code__, _go_on.__code__))
 atexit.register(_release_all)
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(before=_hold_sigterm_back, after_in_parent=_go_on, after_in_child=_begin_anew)

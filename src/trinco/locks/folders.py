@@ -2,20 +2,37 @@
 
 import os
 
+from trinco.core.errors import ConfigError
+
 
 def state_folder() -> str:
     """Where locks are when nobody says otherwise."""
-    return os.path.join(os.environ.get("XDG_STATE_HOME") or _home(".local", "state"), "trinco")
+    return os.path.join(_named("XDG_STATE_HOME") or _home(".local", "state"), "trinco")
 
 
 def config_folder() -> str:
     """Where keys and the user's ``trinco.toml`` are."""
-    return os.path.join(os.environ.get("XDG_CONFIG_HOME") or _home(".config"), "trinco")
+    return os.path.join(_named("XDG_CONFIG_HOME") or _home(".config"), "trinco")
 
 
 def default_url() -> str:
-    return f"sqlite:///{os.path.join(state_folder(), 'locks.db')}"
+    return f"sqlite:///{in_url(os.path.join(state_folder(), 'locks.db'))}"
+
+
+def in_url(path: str) -> str:
+    """A path as a URL spells it: a folder may be called 50% or why?."""
+    return path.replace("%", "%25").replace("?", "%3F")
+
+
+def _named(variable: str) -> str | None:
+    """What the XDG Base Directory Specification makes of a variable: one that is relative is to be ignored. It would be
+    another folder wherever somebody stands, and exclude nobody who stands elsewhere."""
+    path = os.environ.get(variable, "")
+    return path if os.path.isabs(path) else None
 
 
 def _home(*parts: str) -> str:
-    return os.path.join(os.path.expanduser("~"), *parts)
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise ConfigError(f"HOME is '{home}', which is relative: set it to a whole path")
+    return os.path.join(home, *parts)

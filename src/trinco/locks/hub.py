@@ -12,6 +12,7 @@ nothing is left to do (``deliver``: replies only, where that is enough). A shell
 
 from collections import deque
 
+from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Reply
 from trinco.leases.bases.catalogue import RUN_CODE, find
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from trinco.leases.accesses import Access
-    from trinco.locks.entries import PlainEntries, SealedEntries
+    from trinco.locks.entries import PlainEntries
+    from trinco.locks.sealed import SealedEntries
     from trinco.stores.store import Link
 
     class Sender(Protocol):
@@ -80,6 +82,13 @@ class Hub(Links):
         self.active: dict[str, Claimant] = {}
         self._outstanding: list[deque[tuple[Sender, Any]]] = [deque() for _ in stores]
         self._inbox: deque[tuple[Any, int, Any, Any]] = deque()
+        self.heard = [0] * len(stores)
+        """How often something has come from each store."""
+        self._in_use: int | None = None
+        """Whose link somebody is using. Who finds this set knows that somebody was interrupted there (the handler of a
+        signal raised): which answer belongs to whom is not known any more, and the link is given up."""
+        self.is_closing = False
+        """Nobody is to wait any longer."""
         self._pool: dict[str, list[Claimant]] = {}
         self._pooled = 0
         self._handles = 0
@@ -105,15 +114,14 @@ class Hub(Links):
         """It has given everything back, or there is nothing more that it could do."""
         if claimant.hinting:
             claimant.hinting = False
-            for link in self.links:
-                if link is not None:
-                    link.ignore_hints(claimant.owner)
+            for base in range(len(self.links)):
+                self._say(base, lambda link: link.ignore_hints(claimant.owner))
         if claimant.is_busy:
             return  # it stays until its last release is answered
         if self.active.pop(claimant.owner, None) is None:
             return
         claimant.timers.clear()
-        if self._pooled < MAX_POOLED:
+        if self._pooled < MAX_POOLED and not claimant.is_spent:
             self._pooled += 1
             self._pool.setdefault(claimant.resource, []).append(claimant)
 
@@ -122,11 +130,14 @@ class Hub(Links):
     def send(self, sender: "Sender", base: int, access: "Access", tag: "Any") -> bool:
         """Put an access on its way. Its reply comes with its tag, from ``pump`` or ``deliver`` and never within this
         call. Whether it is still to come."""
+        if self._in_use is not None:
+            self._give_up_interrupted()
         link = self.links[base]
         reply: Any = None
         if link is None:
             sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
         else:
+            self._in_use = base
             try:
                 reply = link.send(sender.resource, access)
             except StoreUnavailable as error:
@@ -135,15 +146,20 @@ class Hub(Links):
             else:
                 if reply is None:
                     self._outstanding[base].append((sender, tag))
+                    self._in_use = None
                     return True
+                self._in_use = None
         self._inbox.append((sender, base, tag, reply))
         return False
 
     def receive(self, base: int) -> None:
         """Take in what has arrived at a link."""
+        if self._in_use is not None:
+            self._give_up_interrupted()
         link = self.links[base]
         if link is None:
             return
+        self._in_use = base
         try:
             arrived = link.receive()
         except StoreUnavailable as error:
@@ -151,29 +167,37 @@ class Hub(Links):
             return
         outstanding = self._outstanding[base]
         said = []
+        if arrived:
+            self.heard[base] += 1
         for each in arrived:
             if isinstance(each, (Hint, Handed)):
                 said.append(each)
             elif outstanding:
+                self.unanswering[base] = 0
                 sender, tag = outstanding.popleft()
                 self._inbox.append((sender, base, tag, each))
+        self._in_use = None
         for each in said:
             waiter = self.active.get(each.owner) or self._forgotten(each.owner)
             if waiter is not None:
                 self._inbox.append((waiter, base, SAID, each))  # a refusal that came with it may be older
 
-    def settles(self, done: "Callable[[], bool]") -> bool:
-        """Whether something is done without any waiting. Replies are looked for without asking the system which link
-        has any: a server on this host may have answered before we had time to sleep, and then two calls are saved."""
-        if self._inbox or self._newcomers:
-            self.deliver()
-        if done():
-            return True
+    def _give_up_interrupted(self) -> None:
+        if (base := self._in_use) is not None:
+            self.unanswering[base] = 0  # through no fault of the store
+            self.lose(base, f"{self.stores[base].url}: somebody was interrupted while using the link; connect again")
+
+    def give_up_silent(self, base: int, patience: float) -> None:
+        """A link on which nothing has come for so long may be dead without anybody having been told: try another."""
+        self.lose(base, f"{self.stores[base].url}: no answer within {in_words(patience)}; connect again")
+
+    def take_in(self) -> None:
+        """Take in what has come by now, and hand it out. Nobody asks the system which link has anything: a server on
+        this host may have answered before we had time to sleep, and then there is nothing to wait for."""
         for base, outstanding in enumerate(self._outstanding):
             if outstanding:
                 self.receive(base)
         self.deliver()
-        return done()
 
     def _forgotten(self, owner: str) -> Claimant | None:
         """Somebody who no longer waits, and whom a store still has in its queue."""
@@ -186,6 +210,10 @@ class Hub(Links):
             self.pump()
         elif self._inbox:
             self._hand_out()
+
+    def owes_one_answer(self) -> bool:
+        """Whether answers are under way, and to nobody but one whose timers are not due yet."""
+        return len(self.active) < 2 and any(self._outstanding)
 
     def pump(self) -> None:
         """Hand out what has come in, and what comes of that, until there is nothing left; then due timers."""
@@ -221,7 +249,8 @@ class Hub(Links):
             if isinstance(reply, StaysOut):
                 sender.reached.add(base)  # it works, and it will do again
         elif isinstance(reply, (Answer, Reply)):
-            sender.reached.add(base)
+            if isinstance(reply, Answer):  # else it takes more than one reply to make one
+                sender.reached.add(base)
             if sender.failures:
                 sender.failures.pop(base, None)
             self.troubles[base] = None
@@ -254,26 +283,35 @@ class Hub(Links):
         """A new link must know who waits, and they of it."""
         for claimant in list(self.active.values()):
             if claimant.hinting:
-                link.expect_hints(claimant.owner)
+                self.expect_hints(claimant, base)
             claimant.has_link(base)
 
     def lose(self, base: int, reason: str) -> None:
-        """A link is dead, and so is what was under way on it."""
+        """A link is dead, and so is what was under way on it. Who is interrupted here leaves it to the next one."""
+        self._in_use = base
         self.hang_up(base, reason)
         outstanding, self._outstanding[base] = self._outstanding[base], deque()
+        self._in_use = None
         for sender, tag in outstanding:
             sender.failures[base] = reason
             sender.lost_touch(base, tag)
 
-    def expect_hints(self, claimant: Claimant) -> None:
-        for base, link in enumerate(self.links):
-            if link is not None:
-                try:
-                    link.expect_hints(claimant.owner)
-                except StoreUnavailable as error:
-                    self.lose(base, str(error))
-                else:
-                    self.watch(base)
+    def expect_hints(self, claimant: Claimant, base: int) -> None:
+        self._say(base, lambda link: link.expect_hints(claimant.owner))
+
+    def _say(self, base: int, say: "Callable[[Link], None]") -> None:
+        """Something that nobody answers."""
+        self._give_up_interrupted()
+        link = self.links[base]
+        if link is not None:
+            self._in_use = base
+            try:
+                say(link)
+            except StoreUnavailable as error:
+                self.lose(base, str(error))
+            else:
+                self._in_use = None
+                self.watch(base)
 
     def forget(self) -> None:
         """After a fork: nothing here is ours, not even to close."""
@@ -283,3 +321,4 @@ class Hub(Links):
         self._pooled = 0
         self._outstanding = [deque() for _ in self.stores]
         self._inbox = deque()
+        self._in_use = None

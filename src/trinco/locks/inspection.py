@@ -50,12 +50,12 @@ class LockInfo(Value):
 class Look:
     """One read of one resource at all stores."""
 
-    __slots__ = ("failures", "items", "reached", "resource", "silent", "t_max", "waker")
+    __slots__ = ("failures", "items", "reached", "resource", "silent", "t_max", "wakers")
 
     def __init__(self, hub: "Hub", resource: str) -> None:
         self.resource = resource
         self.t_max = hub.t_max
-        self.waker: Callable[[], None] | None = None
+        self.wakers: list[Callable[[], None]] = []
         self.failures: dict[int, str] = {}
         self.reached: set[int] = set()
         self.items: dict[int, Item] = {}
@@ -79,8 +79,8 @@ class Look:
 
     def _heard(self, base: int) -> None:
         self.silent.discard(base)
-        if self.waker is not None:
-            self.waker()
+        for wake in self.wakers:
+            wake()
 
     def holder(self, enough: int) -> Holder | None:
         """Whom enough stores name, so that at least one of them can be trusted."""
@@ -130,7 +130,7 @@ def as_item(rows: "tuple[Row, ...]", t_max: float) -> Item:
     live = [row for row in rows if not row.is_token and row.is_live(t_max)]
     held = [row for row in live if row.named.kind is not Kind.WAITING]
     tokens = [row.named.token or 0 for row in rows if row.is_token]
-    token = max(tokens, default=0)
+    token, evidence = max(tokens, default=0), b"listed" if tokens else None  # what is listed was committed
     holder = None
     if held:
         last = max(held, key=lambda row: row.remaining(t_max))
@@ -141,4 +141,4 @@ def as_item(rows: "tuple[Row, ...]", t_max: float) -> Item:
         for row in live
         if row.named.kind is Kind.WAITING
     ]
-    return Item(token, holder, tuple(sorted(waiters, key=lambda waiter: waiter.rank)))
+    return Item(token, holder, tuple(sorted(waiters, key=lambda waiter: waiter.rank)), evidence)

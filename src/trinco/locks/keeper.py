@@ -30,6 +30,8 @@ class Keeper:
         where locks are held for moments, the next is not due before, and need not wake us."""
         self._is_running = False
         self._is_stopped = False
+        self._postponed: list[Lease] = []
+        """What is to be given back for others."""
 
     def notice(self, lease: Lease) -> None:
         """There is a lease to keep. Called with the mutex held."""
@@ -50,6 +52,15 @@ class Keeper:
         elif self._attends_at < self._wakes_at:
             self._wake()
 
+    def release_soon(self, lease: Lease) -> None:
+        """For who is in the middle of something and cannot wait for it to end."""
+        self._postponed.append(lease)
+        if not self._is_running:
+            self._is_running = True
+            start_new_thread(self._run, ())
+        else:
+            self._wake()
+
     def stop(self) -> None:
         self._is_stopped = True
         self._wake()
@@ -65,12 +76,16 @@ class Keeper:
 
     def _wake(self) -> None:
         self._wakes_at = 0.0
-        if self._latch.locked():
+        try:
             self._latch.release()
+        except RuntimeError:  # it is open
+            return
 
     def _run(self) -> None:
         desk = self.desk
         while not self._is_stopped:
+            while self._postponed:
+                desk.release(self._postponed.pop())
             with desk.waiting.mutex:
                 try:
                     lost = [] if desk.is_closed else self._round()
@@ -92,7 +107,9 @@ class Keeper:
         attends = self._attends_at <= desk.hub.clock()
         if attends:
             self._attends_at = NEVER
-        if renewing or (attends and desk.has_leavers()):
+        if desk.has_leavers():
+            desk.hub.connect_missing()
+        if renewing or desk.has_leavers():
             claimants = [lease.claimant for lease in renewing]
 
             def settled() -> bool:

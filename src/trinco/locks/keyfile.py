@@ -30,8 +30,10 @@ def read_keyring(path: str) -> Keyring:
             text = file.read()
     except FileNotFoundError:
         return Keyring()
-    except (OSError, UnicodeDecodeError) as error:
-        raise KeysMissing(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise KeysMissing(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DamagedData(f"{path}: the keyring is not text: it was cut or edited; restore it from a copy") from None
     try:
         return load(text)
     except DamagedData as error:
@@ -76,8 +78,9 @@ def new_key(kind: str) -> "SigningKey":
     return (Ed25519Key if kind == "ed25519" else MacKey)(os.urandom(KEY_BYTES))
 
 
-def keyring_for(auth: str, path: str | None) -> Keyring:
-    """The keyring that a quorum signs with; the shared secret is made on first use, and said so."""
+def keyring_for(auth: str, path: str | None, tell: "Callable[[str], object] | None" = None) -> Keyring:
+    """The keyring that a quorum signs with; the shared secret is made on first use, and said so: to ``tell``, or else
+    on standard error."""
     if auth == "none":
         return Keyring(MacKey(PUBLIC))
     place = keyring_path(path)
@@ -88,7 +91,7 @@ def keyring_for(auth: str, path: str | None) -> Keyring:
             raise KeysMissing(f"{place} has no Ed25519 key of our own to sign with: {way}")
         return keyring
     if keyring.own is None:
-        keyring = _first_secret(place)
+        keyring = _first_secret(place, tell)
     if not isinstance(keyring.own, MacKey):
         shared = next((key for key in keyring.trusted if isinstance(key, MacKey)), None)
         if shared is None:
@@ -97,10 +100,8 @@ def keyring_for(auth: str, path: str | None) -> Keyring:
     return keyring
 
 
-def _first_secret(path: str) -> Keyring:
+def _first_secret(path: str, tell: "Callable[[str], object] | None" = None) -> Keyring:
     """Of several processes that want one at once, one makes it, and it is everybody's."""
-    import sys
-
     made = new_key("secret")
 
     def add(keyring: Keyring) -> Keyring:
@@ -111,8 +112,19 @@ def _first_secret(path: str) -> Keyring:
     except OSError as error:
         raise KeysMissing(f"{path} cannot be written: {error.strerror}") from None
     if keyring.own == made:
-        sys.stderr.write(
-            f"trinco: made a shared secret in {path}; the other hosts of this quorum need it too: "
-            f"'trinco keys export' here, 'trinco keys import' there\n"
+        (tell or _say)(
+            f"made a shared secret in {path}; whoever else uses these stores needs it too: "
+            f"'trinco keys export' here, 'trinco keys import' there"
         )
     return keyring
+
+
+def _say(text: str) -> None:
+    """One line for people, if anybody reads it."""
+    import sys
+
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(f"trinco: {text}\n")
+    except OSError:
+        return

@@ -5,21 +5,26 @@ is all that anybody can say. A process that was stopped right after ``check`` ma
 along with every effect, and let the resource refuse a smaller one (``trinco.guards``).
 """
 
+from _thread import RLock
+
 from trinco.core.duration import in_words
-from trinco.core.errors import LeaseLost
+from trinco.core.errors import LeaseLost, of_one_process
+from trinco.locks.forking import reopened_in_children
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any
+    from typing import Any, NoReturn
 
     from trinco.locks.claimant import Claimant
     from trinco.locks.options import Options
 
 RENEWALS_PER_TERM = 3
 RETRIES_PER_TERM = 15
+_events = reopened_in_children(RLock())
+"""Held while somebody looks for a ``lost`` and makes it, so that there is one. A signal handler may be next to ask."""
 
 
 class Lease:
@@ -27,6 +32,7 @@ class Lease:
     semaphore."""
 
     __slots__ = (
+        "__weakref__",
         "_event",
         "_granted_by",
         "_service",
@@ -89,6 +95,7 @@ class Lease:
 
     @property
     def valid(self) -> bool:
+        """Whether it may still be believed; ``check`` raises if not."""
         return self.until > self.claimant.hub.clock()
 
     @property
@@ -97,9 +104,12 @@ class Lease:
         if self._event is None:
             from threading import Event
 
-            self._event = Event()
-            if self.reason is not None:
-                self._event.set()
+            event = Event()
+            with _events:
+                if self._event is None:
+                    if self.reason is not None:
+                        event.set()
+                    self._event = event
         return self._event
 
     def check(self) -> None:
@@ -125,12 +135,18 @@ class Lease:
         """Why it was lost, for people."""
         return EXPLANATIONS.get(self.reason or "expired", self.reason or "").format(ttl=in_words(self.options.ttl))
 
+    def loss(self) -> LeaseLost:
+        """What is raised at the end of a block in which it was lost."""
+        return LeaseLost(f"the lock '{self.name}' was lost: {self.explanation()}", self.reason or "expired")
+
     def tell(self) -> None:
         """Make a loss loud, once. Nothing is locked meanwhile: the callback may do as it likes."""
         if not self.is_news():
             return
-        if self._event is not None:
-            self._event.set()
+        with _events:
+            event = self._event
+        if event is not None:
+            event.set()
         if self.options.on_lost is not None:
             self._call_back(self.options.on_lost)
 
@@ -157,6 +173,11 @@ class Lease:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         self.release()
+        if self.reason is not None and error is None:
+            raise self.loss()
+
+    def __reduce__(self) -> "NoReturn":
+        raise of_one_process("lease", "pass its token on, and let whoever needs the lock take it")
 
     def __repr__(self) -> str:
         state = "released" if self.released else f"lost ({self.reason})" if self.reason else f"{self.remaining:.3g} s"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 RECONNECT_PAUSE = 1.0
+"""Seconds, after a store could not be connected to, or ended two links in a row without having answered anything."""
 LOOK_AROUND_AFTER = 0.5
 
 
@@ -30,6 +31,8 @@ class Links:
         self.losses = 0
         self.poller: Any = None
         self._retry_at = [0.0] * len(stores)
+        self.unanswering = [0] * len(stores)
+        """How many links in a row, the present one among them, have not brought any answer."""
         self._connecting: set[int] = set()
         self._newcomers: deque[tuple[int, Link | None, str]] = deque()
         self._bell: tuple[int, int] | None = None
@@ -61,10 +64,21 @@ class Links:
                 if self.stores[base].local:
                     self._newcomers.append(_connected(self.stores[base], base, self.address))
                 else:
-                    self._connecting.add(base)
-                    start_new_thread(self._connect, (base, os.dup(self._ringer()), self._newcomers))
+                    self._connect_in_a_thread(base)
         if self._newcomers:
             self._welcome()
+
+    def _connect_in_a_thread(self, base: int) -> None:
+        bell = None
+        try:
+            bell = os.dup(self._ringer())
+            start_new_thread(self._connect, (base, bell, self._newcomers))
+        except (OSError, RuntimeError) as error:  # this process has too many files open, or too many threads
+            if bell is not None:
+                os.close(bell)
+            self._newcomers.append((base, None, f"{self.stores[base].url}: cannot connect: {error}"))
+        else:
+            self._connecting.add(base)
 
     @property
     def is_connecting(self) -> bool:
@@ -77,8 +91,11 @@ class Links:
         return sum(link is not None for link in self.links)
 
     def _connect(self, base: int, bell: int, newcomers: "deque[tuple[int, Link | None, str]]") -> None:
-        """In a thread of its own."""
-        newcomers.append(_connected(self.stores[base], base, self.address))
+        """In a thread of its own, where nobody would hear of what is raised."""
+        try:
+            newcomers.append(_connected(self.stores[base], base, self.address))
+        except Exception as error:
+            newcomers.append((base, None, f"{self.stores[base].url}: {type(error).__name__}: {error}"))
         from contextlib import suppress
 
         with suppress(OSError):  # nobody may be listening any more
@@ -114,6 +131,7 @@ class Links:
 
     def _adopt(self, base: int, link: Link) -> None:
         self.links[base] = link
+        self.unanswering[base] += 1
         try:
             self.greet(base, link)
         except StoreUnavailable as error:
@@ -122,13 +140,15 @@ class Links:
         self.watch(base)
 
     def hang_up(self, base: int, reason: str) -> None:
-        link, self.links[base] = self.links[base], None
+        """Whoever is interrupted here has it to do again."""
+        link = self.links[base]
         self.troubles[base] = reason
-        self._retry_at[base] = self.clock()
+        self._retry_at[base] = self.clock() + (RECONNECT_PAUSE if self.unanswering[base] > 1 else 0.0)
         if link is not None:
-            self.losses += 1
             self._unwatch(base)
             link.close()
+            self.links[base] = None
+            self.losses += 1
 
     # Polling
 
@@ -175,14 +195,14 @@ class Links:
             for base, watched in list(self._watched.items()):
                 if watched == descriptor:
                     self.receive(base)
-            if self._bell is not None and descriptor == self._bell[0]:
-                self._silence_bell(descriptor)
 
-    def _silence_bell(self, descriptor: int) -> None:
-        try:
-            os.read(descriptor, 4096)
-        except BlockingIOError:  # another thread has read it since
-            return
+    def silence_bell(self, events: "list[tuple[int, int]]") -> None:
+        """By who slept at the poller, and nobody else: it was rung for them."""
+        if self._bell is not None and any(descriptor == self._bell[0] for descriptor, _ in events):
+            try:
+                os.read(self._bell[0], 4096)
+            except BlockingIOError:  # another thread has read it since
+                return
 
     def forget(self) -> None:
         """After a fork: nothing here is ours, not even to close."""
@@ -222,6 +242,4 @@ def _connected(store: Store, base: int, address: str) -> "tuple[int, Link | None
     try:
         return base, store.connect(address), ""
     except StoreUnavailable as error:
-        return base, None, str(error)
-    except Exception as error:  # in a thread of its own nobody would hear of it
-        return base, None, f"{store.url}: {type(error).__name__}: {error}"
+        return base, None, error.reason

@@ -1,16 +1,18 @@
 """A lock, as a user holds it: the shape of ``threading.Lock``, and ``hold`` for a ``with`` block."""
 
-from trinco.core.errors import NotHeld, UsageError
-from trinco.locks.books import loss
+from _thread import get_ident
+
+from trinco.core.errors import NotHeld, TrincoError, UsageError, of_one_process
 from trinco.locks.inspection import LockInfo
 from trinco.locks.lease import Lease
-from trinco.locks.options import Options, require_timeout
+from trinco.locks.options import Options, refuse_coroutines, require_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
     from types import TracebackType
+    from typing import NoReturn
 
     from trinco.locks.service import LockService
 
@@ -25,18 +27,19 @@ class Lock:
     """
 
     def __init__(self, service: "LockService", name: str, resources: "tuple[str, ...]", options: Options) -> None:
+        refuse_coroutines(options.on_lost, "on_lost of a blocking lock")
         self._service = service
         self._resources = resources
         self._options = options
-        self._depth: dict[int, int] = {}
-        self._acquired: list[tuple[int, Lease]] = []
-        """What ``acquire`` got and ``release`` has not given back, with the thread that asked."""
+        self._acquired: list[Stay] = []
+        """What ``acquire`` got and ``release`` has not given back. Other threads change it at any time."""
         self.name = name
 
     @property
     def lease(self) -> Lease | None:
         """What ``acquire`` got last; None when it is not held. ``hold`` and ``try_acquire`` hand theirs out instead."""
-        return self._acquired[-1][1] if self._acquired else None
+        last = self._acquired[-1:]
+        return last[0].lease if last else None
 
     def hold(self, timeout: "float | timedelta | None" = None) -> "Hold":
         """For a ``with`` block: waits until the lock is ours, for ever or for ``timeout`` seconds, and gives it back at
@@ -54,24 +57,13 @@ class Lock:
             if patience is not None:
                 raise UsageError("acquire(blocking=False) does not wait: it takes no timeout")
             patience = 0
-        if self._options.reentrant and self._enter_again():
-            return True
-        lease = self._service.desk.obtain(self.name, self._resources, self._options, patience)
-        if lease is None:
-            return False
-        self._keep(lease)
-        return True
+        return self._entered(patience) is not None
 
     def release(self) -> None:
-        """Give back what ``acquire`` got: what this thread acquired last, or else whoever did. Any thread may."""
-        if not self._acquired:
-            raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
-        if self._options.reentrant and self._leave() > 0:
-            return
-        me = _thread()
-        places = [place for place, (who, _) in enumerate(self._acquired) if who == me]
-        _, lease = self._acquired.pop(places[-1] if places else -1)
-        lease.release()
+        """Give back what ``acquire`` got: what this thread acquired last, or else whoever did. Any thread may, but a
+        re-entrant lock is given back by the thread that has it."""
+        while not self._leave(self._stay_to_leave()):
+            pass  # another thread was quicker with this one
 
     def inspect(self) -> LockInfo:
         """Who holds it, and who waits."""
@@ -79,6 +71,7 @@ class Lock:
 
     @property
     def clock(self) -> "Callable[[], float]":
+        """What time-outs are counted by."""
         return self._service.desk.hub.clock
 
     def locked(self) -> bool:
@@ -87,93 +80,146 @@ class Lock:
 
     def enter(self, timeout: float | None) -> Lease:
         """For ``hold``: a holder of its own, or, re-entrant, this thread's."""
-        if not self._options.reentrant:
-            return self._obtained(timeout)
-        if not self._enter_again():
-            self._keep(self._obtained(timeout))
-        lease = self.lease
-        assert lease is not None
-        return lease
-
-    def leave(self, lease: Lease) -> None:
-        if self._options.reentrant and any(lease is each for _, each in self._acquired):
-            self.release()
-        else:
-            lease.release()
-
-    def _keep(self, lease: Lease) -> None:
-        self._acquired.append((_thread(), lease))
-        if self._options.reentrant:
-            self._depth = {_thread(): 1}
-
-    def _obtained(self, timeout: float | None) -> Lease:
-        lease = self._service.desk.obtain(self.name, self._resources, self._options, timeout)
+        lease = self._entered(timeout) if self._options.reentrant else self._obtained(timeout)
         if lease is None:
             raise self._service.timed_out(self.name, self._resources, timeout)
         return lease
 
-    def _enter_again(self) -> bool:
-        me, lease = _thread(), self.lease
-        if lease is None or me not in self._depth or not lease.valid:
+    def leave(self, lease: Lease) -> None:
+        """For ``hold``: exactly this lease, once for each time that it was entered with."""
+        stay = next((stay for stay in list(self._acquired) if stay.lease is lease), None)
+        if stay is None or not self._leave(stay):
+            lease.release()
+
+    def _obtained(self, timeout: float | None) -> Lease | None:
+        return self._service.desk.obtain(self.name, self._resources, self._options, timeout)
+
+    def _entered(self, timeout: float | None) -> Lease | None:
+        """Once more with what this thread has, if it may; else with a lease that is kept."""
+        mine = self._last_of_this_thread() if self._options.reentrant else None
+        if mine is not None and mine.lease.valid:
+            mine.depth += 1
+            return mine.lease
+        lease = self._obtained(timeout)
+        if lease is not None:
+            self._acquired.append(Stay(lease))
+        return lease
+
+    def _leave(self, stay: "Stay") -> bool:
+        """Once less; the last time, the lease goes. False if another thread has given it back meanwhile."""
+        if stay.depth > 1:
+            stay.depth -= 1
+            return True
+        try:
+            self._acquired.remove(stay)
+        except ValueError:
             return False
-        self._depth[me] += 1
+        stay.lease.release()
         return True
 
-    def _leave(self) -> int:
-        me = _thread()
-        if me not in self._depth:
+    def _stay_to_leave(self) -> "Stay":
+        mine, others = self._last_of_this_thread(), list(self._acquired)
+        if mine is not None:
+            return mine
+        if not others:
+            raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
+        if self._options.reentrant:
             raise NotHeld(f"the lock '{self.name}' is held by another thread of this process")
-        self._depth[me] -= 1
-        return self._depth[me]
+        return others[least_missed([stay.lease for stay in others])]
+
+    def _last_of_this_thread(self) -> "Stay | None":
+        me = get_ident()
+        return next((stay for stay in self._acquired[::-1] if stay.thread == me), None)
 
     def __enter__(self) -> Lease:
-        self.acquire()
-        me = _thread()
-        return next(lease for who, lease in reversed(self._acquired) if who == me)
+        lease = self._entered(None)
+        if lease is None:
+            raise self._service.timed_out(self.name, self._resources, None)
+        return lease
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
-        mine = next((lease for who, lease in reversed(self._acquired) if who == _thread()), None)
-        if mine is None:
-            return
-        self.release()
-        if mine.reason is not None and error is None:
-            raise loss(mine)
+        if self._acquired:  # a generator may be ended by another thread than the one that entered
+            stay = self._stay_to_leave()
+            _end_of_block(stay.lease, lambda: self._leave(stay), error)
+
+    def __reduce__(self) -> "NoReturn":
+        raise of_one_process("lock", "make another where it is needed: trinco.connect(...).lock(name)")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
 
+class Stay:
+    """A lease that is kept for the thread that took it. ``depth``: how often that thread has entered with it."""
+
+    __slots__ = ("depth", "lease", "thread")
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.thread = get_ident()
+        self.depth = 1
+
+
 class Hold:
     """One stay inside a lock."""
 
-    __slots__ = ("_lock", "_timeout", "lease")
+    __slots__ = ("__weakref__", "_idle", "_lock", "_timeout", "lease")
 
     def __init__(self, lock: Lock, timeout: float | None) -> None:
         self._lock = lock
         self._timeout = timeout
+        self._idle = [True]
+        """Emptied by whoever enters, until they have left."""
         self.lease: Lease | None = None
 
     def __enter__(self) -> Lease:
-        self.lease = self._lock.enter(self._timeout)
+        require_idle(self._idle)
+        try:
+            self.lease = self._lock.enter(self._timeout)
+        except BaseException:
+            self._idle.append(True)
+            raise
         return self.lease
 
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         lease, self.lease = self.lease, None
-        if lease is None:
-            return
-        self._lock.leave(lease)
-        if lease.reason is not None and error is None:
-            raise loss(lease)
+        if lease is not None:
+            self._idle.append(True)
+            _end_of_block(lease, lambda: self._lock.leave(lease), error)
+
+    def __reduce__(self) -> "NoReturn":
+        raise of_one_process("hold", "call hold() for each stay")
+
+    def __repr__(self) -> str:
+        return f"<Hold {self._lock.name!r} {'outside' if self.lease is None else self.lease}>"
 
 
-def _thread() -> int:
-    from _thread import get_ident
+def require_idle(idle: list[bool]) -> None:
+    """For whoever enters with a hold; the first, if several do at once."""
+    try:
+        idle.pop()
+    except IndexError:
+        raise UsageError("this hold is in use already: call hold() for each stay") from None
 
-    return get_ident()
+
+def _end_of_block(lease: Lease, leave: "Callable[[], object]", error: "BaseException | None") -> None:
+    """The body's own error is the one to tell, whatever becomes of the lease."""
+    try:
+        leave()
+    except TrincoError:
+        if error is None:
+            raise
+    if lease.reason is not None and error is None:
+        raise lease.loss()
+
+
+def least_missed(leases: "Sequence[Lease]") -> int:
+    """Which of several leases to give back if it is not known whose it is: one that is over, or else the latest."""
+    return next((place for place, lease in enumerate(leases) if not lease.valid), len(leases) - 1)
 
 
 class Semaphore(Lock):
@@ -181,6 +227,7 @@ class Semaphore(Lock):
 
     @property
     def limit(self) -> int:
+        """How many may hold it at once."""
         return len(self._resources)
 
     def inspect(self) -> LockInfo:

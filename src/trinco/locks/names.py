@@ -18,6 +18,24 @@ def require_name(name: object) -> str:
     return name
 
 
+def require_client(client: object) -> str:
+    """What this process calls itself in the eyes of others."""
+    if not isinstance(client, str) or not 0 < len(client) <= MAX_NAME or not client.isprintable():
+        raise UsageError(f"a client's name is 1 to {MAX_NAME} printable characters, not {client!r}")
+    return client
+
+
+def require_prefix(prefix: object) -> str:
+    if not isinstance(prefix, str):
+        raise UsageError(f"names of locks begin with text, not {prefix!r}")
+    return prefix
+
+
+def require_token(token: object) -> None:
+    if token is not None and type(token) is not int:
+        raise UsageError(f"a token is a whole number, not {token!r}")
+
+
 def slot_name(name: str, slot: int) -> str:
     """The resource behind one unit of a semaphore."""
     return require_name(f"{name}[{slot}]")

@@ -37,10 +37,10 @@ NAMES = ("ttl", "auto_renew", "max_hold", "on_lost", "metadata", "reentrant")
 def require_known(given: "LockOptions") -> None:
     odd = next((name for name in given if name not in NAMES), None)
     if odd is not None:
-        from difflib import get_close_matches
+        from trinco.core.nearest import nearest
 
-        close = get_close_matches(odd, NAMES, 1)
-        meant = f"; did you mean {close[0]}?" if close else ""
+        close = nearest(odd, NAMES)
+        meant = f"; did you mean {close}?" if close else ""
         raise TypeError(f"a lock has no option '{odd}'{meant} (there are {', '.join(NAMES)})")
 
 
@@ -61,12 +61,12 @@ class Options:
         metadata: str | None = None,
         reentrant: bool = False,
     ) -> None:
-        self.ttl = min(DEFAULT_TTL, hub.t_max) if ttl is None else _ttl(in_seconds(ttl, "ttl"), hub.t_max)
-        self.auto_renew = auto_renew
+        self.ttl = min(DEFAULT_TTL, hub.t_max) if ttl is None else require_ttl(in_seconds(ttl, "ttl"), hub.t_max)
+        self.auto_renew = _yes_or_no(auto_renew, "auto_renew")
         self.max_hold = None if max_hold is None else _above_zero(in_seconds(max_hold, "max_hold"), "max_hold")
-        self.on_lost = on_lost
+        self.on_lost = _callable(on_lost)
         self.info = require_metadata(metadata)
-        self.reentrant = reentrant
+        self.reentrant = _yes_or_no(reentrant, "reentrant")
         self.once = _terms(hub, f, self.ttl, Policy.ONCE)
         self.wait = _terms(hub, f, self.ttl, Policy.PRIORITY)
 
@@ -83,7 +83,7 @@ def require_timeout(timeout: "float | timedelta | None") -> float | None:
     return amount
 
 
-def _ttl(ttl: float, t_max: float) -> float:
+def require_ttl(ttl: float, t_max: float) -> float:
     shortest = min(SHORTEST_TTL, t_max)
     if not shortest <= ttl <= t_max:
         raise UsageError(
@@ -97,6 +97,29 @@ def _above_zero(amount: float, what: str) -> float:
     if not amount > 0:
         raise UsageError(f"{what} must be above 0 seconds, not {amount:g}")
     return amount
+
+
+def _yes_or_no(given: bool, what: str) -> bool:
+    """A text such as "no" would count as yes."""
+    if not isinstance(given, bool):
+        raise UsageError(f"{what} is True or False, not {given!r}")
+    return given
+
+
+def _callable(on_lost: "Callable[[Any], object] | None") -> "Callable[[Any], object] | None":
+    if on_lost is not None and not callable(on_lost):
+        raise UsageError(f"on_lost is called with the lease that was lost: it takes a function, not {on_lost!r}")
+    return on_lost
+
+
+def refuse_coroutines(called: "Callable[[Any], object] | None", what: str) -> None:
+    """Where there is no event loop, nobody would await what they return."""
+    if called is None:
+        return
+    from inspect import iscoroutinefunction
+
+    if iscoroutinefunction(called) or iscoroutinefunction(type(called).__call__):
+        raise UsageError(f"{what} is a plain function: where it is 'async def', use the service's .aio")
 
 
 def _terms(hub: "Hub", f: int, ttl: float, policy: Policy) -> Terms:

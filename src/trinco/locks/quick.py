@@ -39,11 +39,11 @@ COMMITTED, DONE, GONE = Grade.COMMITTED, Grade.DONE, Grade.GONE
 
 class QuickClaimant(Claimant):
     """``believed``: until when, if the pending request is granted. ``contacted``: the bases that were sent what is
-    pending; ``awaited``: how many have not answered it. ``held``: the bases' records while we hold, where those of
-    ``granting`` have granted and nothing else is under way or owed. As long as ``bases`` is that very tuple, nothing
-    has to be looked for in it."""
+    pending, at ``sent_at``; ``awaited``: how many have not answered it. ``held``: the bases' records while we hold,
+    where those of ``granting`` have granted and nothing else is under way or owed. As long as ``bases`` is that very
+    tuple, nothing has to be looked for in it."""
 
-    __slots__ = ("answers", "armed", "awaited", "believed", "contacted", "granting", "held", "pending")
+    __slots__ = ("answers", "armed", "awaited", "believed", "contacted", "granting", "held", "pending", "sent_at")
 
     def __init__(self, hub: "Hub", owner: str, resource: str, terms: "Terms") -> None:
         self.pending: Request | Release | None = None
@@ -51,6 +51,7 @@ class QuickClaimant(Claimant):
         self.believed: Instant | None = None
         self.contacted: Sequence[int] = ()
         self.awaited = 0
+        self.sent_at = 0.0
         self.armed = False
         self.granting: Sequence[int] = ()
         self.held: tuple[Base, ...] = ()
@@ -60,7 +61,7 @@ class QuickClaimant(Claimant):
 
     def starts(self) -> None:
         contacts, terms = self.first_contacts(), self.terms
-        if self.pending is not None or self._has_unfinished() or len(contacts) != terms.quorum:
+        if self.is_busy or len(contacts) != terms.quorum:
             Claimant.starts(self)
             return
         self.ticket = None
@@ -93,33 +94,35 @@ class QuickClaimant(Claimant):
         return self.bases is not self.held and any(base.chain or base.owed for base in self.bases)
 
     def _put_off(self, operation: Request | Release, positions: "Sequence[int]") -> None:
-        """Send it, and remember no more than that. Stores in this process or on this host have answered by then: most
-        locks are taken and given back without anybody having to look for replies."""
+        """Send it, and remember no more than that."""
         self.pending = operation
         self.answers = []
         self.contacted = positions
         self.awaited = len(positions)
         self.armed = False
         access, claim, hub = Apply(operation), operation.claim, self.hub
+        self.sent_at = hub.clock()
         for position in positions:
             hub.send(self, position, access, (self.bases[position].epoch, claim))
-        hub.deliver()
 
     def expect_to_wait(self) -> None:
         if self.pending is not None and not self.armed:
             self._arm()
 
     def _arm(self) -> None:
-        """Timers are set when somebody is about to wait: most answers come before that."""
+        """Timers are set when somebody is about to wait: most answers come before that. They count from when it was
+        sent."""
         self.armed = True
-        set_timer, terms = self.world.set_timer, self.terms
+        timers, terms, sent_at = self.timers, self.terms, self.sent_at
         if self.stage is ASKING and terms.policy is not Policy.PRIORITY:
-            set_timer(GIVE_UP, terms.patience)
+            timers[GIVE_UP] = sent_at + terms.patience
         if terms.access_timeout:
             for position in self.contacted:
-                set_timer(f"{ACCESS}{position}", terms.access_timeout)
+                timer = f"{ACCESS}{position}"
+                timers[timer] = sent_at + terms.access_timeout
+                self.note_heard(timer)
         if self.stage is ASKING and terms.widen:
-            set_timer(WIDEN, terms.widen)
+            timers[WIDEN] = sent_at + terms.widen
 
     def write_down(self) -> None:
         """Make up for what was put off: the operation is at the head of each base's chain, and has been answered by
@@ -176,7 +179,6 @@ class QuickClaimant(Claimant):
         self.pending = None
         if self.armed:
             self.timers.clear()
-        self.stage = HOLDING
         self.until = self.believed
         token = None if self.guess is None else answer.token
         if token is not None and token > self.token:
@@ -185,6 +187,7 @@ class QuickClaimant(Claimant):
             self._note_who_grants()
         self.granted = token
         self.grants += 1
+        self.stage = HOLDING  # last: whoever is interrupted before leaves nobody half a grant
 
     def _note_who_grants(self) -> None:
         contacted = self.contacted

@@ -4,20 +4,21 @@ import os
 from _thread import allocate_lock
 
 from trinco.core.duration import in_words
-from trinco.core.errors import AcquireTimeout, ConfigError, StoreUnavailable, TrincoError, UsageError
+from trinco.core.errors import AcquireTimeout, ConfigError, StoreUnavailable, TrincoError, UsageError, of_one_process
 from trinco.leases.terms import Terms
 from trinco.locks.books import GLANCE
 from trinco.locks.config import Service, find_service
 from trinco.locks.desk import Desk
 from trinco.locks.election import Election
 from trinco.locks.endings import end_on_sigterm
-from trinco.locks.entries import PlainEntries, SealedEntries
+from trinco.locks.entries import PlainEntries
+from trinco.locks.forking import reopened_in_children
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import LockInfo, Look
 from trinco.locks.keeper import Keeper
 from trinco.locks.lock import Lock, Semaphore
-from trinco.locks.names import require_name, slot_name
-from trinco.locks.options import Options, require_known
+from trinco.locks.names import require_client, require_name, require_prefix, require_token, slot_name
+from trinco.locks.options import Options, require_known, require_ttl
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime
 from trinco.stores.store import Store
@@ -26,16 +27,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
-    from typing import Any, Unpack
+    from typing import Any, NoReturn, Unpack
 
     from trinco.leases.keys import Keyring
     from trinco.locks.aio.service import AsyncLockService
     from trinco.locks.health import StoreHealth
     from trinco.locks.options import LockOptions
+    from trinco.locks.sealed import SealedEntries
 
 MAX_LIMIT = 1000
 MAX_ID = 200
-_making = allocate_lock()
+_making = reopened_in_children(allocate_lock())
 
 
 class LockService:
@@ -58,7 +60,7 @@ class LockService:
         self.f = f
         self._keyring = keyring
         self._ttl = ttl
-        self._client = client or _client()
+        self._client = _client() if client is None else require_client(client)
         self._clock = clock
         self._aio: AsyncLockService | None = None
         self._desk: Desk | None = None
@@ -84,8 +86,7 @@ class LockService:
 
     def new_hub(self) -> Hub:
         """Links of its own to the same stores."""
-        ids = tuple(_base_id(store) for store in self.stores)
-        entries = PlainEntries() if self._keyring is None else SealedEntries(self._keyring, ids, os.urandom)
+        entries = _entries(self._keyring, tuple(_base_id(store) for store in self.stores))
         return Hub(
             self.stores, entries, client=self._client, address=os.urandom(10).hex(), chance=_chance, clock=self._clock
         )
@@ -125,6 +126,8 @@ class LockService:
 
     def names(self, prefix: str = "") -> "Sequence[str]":
         """What locks there are. A store that cannot be asked is left out, as long as a quorum can."""
+        if not require_prefix(prefix).isprintable():
+            return ()  # no lock is called so
         names: set[str] = set()
         failures: dict[int, str] = {}
         for base, store in enumerate(self.stores):
@@ -135,7 +138,7 @@ class LockService:
                 finally:
                     link.close()
             except StoreUnavailable as error:
-                failures[base] = str(error)
+                failures[base] = error.reason
         if len(self.stores) - len(failures) < self.desk.quorum:
             raise self.desk.unavailable(failures)
         return sorted(names)
@@ -143,6 +146,7 @@ class LockService:
     def break_(self, name: str, *, token: int | None = None) -> bool:
         """Take a lock away from whoever holds it, if that one has this token; whether there was anything to take. Its
         holder learns of it at its next renewal: only a fenced resource is safe from it until then."""
+        require_token(token)
         look = self.look(require_name(name))
         holder = look.holder(self.enough)
         if holder is None or (token is not None and holder.token != token):
@@ -169,31 +173,34 @@ class LockService:
         return any(self.inspect(resource).held for resource in resources)
 
     def timed_out(self, name: str, resources: "tuple[str, ...]", timeout: float | None) -> AcquireTimeout:
-        """The error that says who was in the way."""
+        """The error that says who was in the way, or what."""
+        troubles = tuple(self.desk.hub.troubles)
         try:
             looks = [self.desk.look(resource, GLANCE).info(self.desk.hub, self.enough) for resource in resources]
             holders = [info for info in looks if info.held]
         except TrincoError:
             holders = []
-        return acquire_timeout(name, holders, timeout, self.desk.hub.troubles)
+        return acquire_timeout(name, holders, timeout, troubles)
 
     # The rest
 
     @property
     def aio(self) -> "AsyncLockService":
         """The same for async code, on asyncio or trio."""
-        if self._aio is None or self._process != os.getpid():
+        desk = self.desk
+        if self._aio is None or (self._aio.desk.is_closed and not desk.is_closed):
             from trinco.locks.aio.service import AsyncLockService
 
             self._aio = AsyncLockService(self)
+            if desk.is_closed:
+                self._aio.desk.shut()
         return self._aio
 
     def close(self) -> None:
         """Release everything that is held, and hang up. Idempotent."""
-        if self._desk is not None and self._process == os.getpid():
-            self._desk.close()
-            if self._aio is not None and not self._aio.desk.is_closed:
-                self._aio.desk.shut()
+        self.desk.close()  # if it was never used, there is one now, which never will be
+        if self._aio is not None and not self._aio.desk.is_closed:
+            self._aio.desk.shut()
 
     def __enter__(self) -> "LockService":
         return self
@@ -202,6 +209,9 @@ class LockService:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> "NoReturn":
+        raise of_one_process("lock service", "connect again where it is needed: trinco.connect(...)")
 
     def __repr__(self) -> str:
         return f"<LockService {', '.join(store.url for store in self.stores)} f={self.f}>"
@@ -215,11 +225,14 @@ def connect(
     config: str | None = None,
     keyring: "Keyring | None" = None,
     client: str | None = None,
+    tell: "Callable[[str], object] | None" = None,
 ) -> LockService:
     """A lock service on a store's URL, on a named service (``"@backups"``), on a quorum (``"quorum:?f=1"`` with its
-    ``stores``), or, without any of these, on what the configuration says. Nothing is contacted yet."""
+    ``stores``), or, without any of these, on what the configuration says. Nothing is contacted yet. ``tell``: called
+    with what a person should know (a secret was made), instead of a warning or a line on standard error."""
     if target is not None and not isinstance(target, str | dict):
-        raise ConfigError(f"connect() takes a URL, an @service or a table of settings, not {target!r}")
+        raise ConfigError(f"connect() takes a URL, an @service or a table of settings, not {type(target).__name__}")
+    _require_types(stores, f, config, keyring)
     service = _described(target, config)
     if stores is not None:
         named = service.stores if isinstance(target, str | dict) else ()
@@ -228,14 +241,35 @@ def connect(
         service = service.but(f=f)
     if not service.stores:
         raise ConfigError("there is no store to lock on: give URLs, as in quorum:?f=1&store=URL&store=URL...")
-    opened = [open_store(store) if isinstance(store, str) else store for store in service.stores]
-    try:
-        Terms(len(opened), service.f)
-    except UsageError as error:
-        raise ConfigError(str(error)) from None
+    opened = _opened(service)
+    _warn_of_one_fate(opened, tell)
     if keyring is None:
-        keyring = _keyring(service, len(opened))
+        keyring = _keyring(service, len(opened), tell)  # which may be written: not before all else is judged
     return LockService(opened, service.f, keyring=keyring, ttl=service.ttl, client=client)
+
+
+def _opened(service: Service) -> "list[Store]":
+    """Judged one by one and together. What is wrong with them is told with the file that lists them."""
+    try:
+        opened = [open_store(store) if isinstance(store, str) else store for store in service.stores]
+        Terms(len(opened), service.f)
+        if service.ttl is not None:
+            require_ttl(service.ttl, min(store.t_max for store in opened))
+        _judge_together(opened)
+    except UsageError as error:
+        raise ConfigError(f"{service.where}: {error}" if service.where else str(error)) from None
+    return opened
+
+
+def _require_types(stores: "Any", f: "Any", config: "Any", keyring: "Any") -> None:
+    if stores is not None and (isinstance(stores, str) or not all(isinstance(store, str | Store) for store in stores)):
+        raise ConfigError("stores is a list of URLs, or of stores")
+    if f is not None and type(f) is not int:
+        raise ConfigError(f"f is how many stores may fail, a whole number, not {f!r}")
+    if config is not None and not isinstance(config, str | os.PathLike):
+        raise ConfigError(f"config is the path of a file, not {config!r}")
+    if keyring is not None and not hasattr(keyring, "signing_key"):
+        raise ConfigError(f"keyring is a Keyring, not {type(keyring).__name__}")
 
 
 def _described(target: "str | dict[str, Any] | None", config: str | None) -> Service:
@@ -246,13 +280,21 @@ def _described(target: "str | dict[str, Any] | None", config: str | None) -> Ser
     return find_service(target, config)
 
 
-def _keyring(service: Service, n: int) -> "Keyring | None":
+def _keyring(service: Service, n: int, tell: "Callable[[str], object] | None") -> "Keyring | None":
     auth = service.auth or ("none" if n == 1 else "secret")
     if n == 1 and auth == "none":
         return None
     from trinco.locks.keyfile import keyring_for
 
-    return keyring_for(auth, service.keys)
+    return keyring_for(auth, service.keys, tell)
+
+
+def _entries(keyring: "Keyring | None", ids: tuple[str, ...]) -> "PlainEntries | SealedEntries":
+    if keyring is None:
+        return PlainEntries()
+    from trinco.locks.sealed import SealedEntries
+
+    return SealedEntries(keyring, ids, os.urandom)
 
 
 def acquire_timeout(
@@ -283,16 +325,21 @@ def _judge_together(stores: "Sequence[Store]") -> None:
             f"{local[0].url} is of this host only, and other hosts vote too: they would each count a file of their "
             f"own. Use stores that all hosts share, or only stores of this host"
         )
-    domains = [store.domain for store in stores]
-    shared = next((domain for domain in domains if domains.count(domain) > 1 and not local), None)
-    if shared is not None:
+
+
+def _warn_of_one_fate(stores: "Sequence[Store]", tell: "Callable[[str], object] | None") -> None:
+    domains = [store.domain for store in stores if not store.local]
+    shared = next((domain for domain in domains if domains.count(domain) > 1), None)
+    if shared is None:
+        return
+    what = f"several stores of this quorum are on {shared}"
+    text = f"{what}: what befalls one befalls the others, so they count as one fault"
+    if tell is not None:
+        tell(text)
+    else:
         import warnings
 
-        warnings.warn(
-            f"several stores of this quorum are on {shared}: what befalls one befalls the others, so they count as "
-            f"one fault",
-            stacklevel=4,
-        )
+        warnings.warn(text, stacklevel=3)
 
 
 def _base_id(store: Store) -> str:

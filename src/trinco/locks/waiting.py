@@ -5,44 +5,61 @@ of their own, and whoever takes something in for them opens it. When the one at 
 take its place. No thread is started for that, and a thread that is alone never switches to another.
 """
 
-from _thread import allocate_lock
+from _thread import RLock, allocate_lock, get_ident
 from time import sleep
 
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.hub import NEVER, Hub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     class Sleeper(Protocol):
         """Whose news matter to somebody who sleeps."""
 
-        waker: Callable[[], None] | None
+        wakers: list[Callable[[], None]]
 
 
 CLOSED = "this lock service was closed: connect again"
+GLANCE = 0.005
+"""Seconds for which the only one who waits for an answer looks at no timer: most answers come sooner."""
 LONGEST_SLEEP = 1.0
 """Somebody else's timers may have become earlier meanwhile."""
 
 
 class Waiting:
-    """``mutex`` is held around everything that touches the hub, except sleep."""
+    """``mutex`` is held around everything that touches the hub, except sleep. It knows who holds it, and that matters
+    where the handler of a signal interrupts somebody who does."""
 
-    __slots__ = ("_at_poller", "_sleepers", "hub", "mutex")
+    __slots__ = ("__weakref__", "_at_poller", "_sleepers", "hub", "mutex")
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
-        self.mutex = allocate_lock()
-        self._at_poller = False
+        self.mutex: Any = RLock()
+        self._at_poller = 0
+        """Which thread sleeps there; 0: nobody."""
         self._sleepers: list[LockType] = []
+
+    def is_in_use_here(self) -> bool:
+        """Whether this very thread is in the middle of something: a signal handler or a finaliser asks, who must not
+        wait for what they have interrupted."""
+        return bool(self.mutex._is_owned())
+
+    def require_rest(self) -> None:
+        """Nothing is begun in the middle of something."""
+        if self.mutex._is_owned():
+            raise UsageError(
+                "this thread is in the middle of using this lock service: the handler of a signal, or a finaliser, may"
+                " release and check a lease, and nothing else"
+            )
 
     def reset(self) -> None:
         """After a fork: whoever held the mutex is in the other process."""
-        self.mutex = allocate_lock()
-        self._at_poller = False
+        self.mutex = RLock()
+        self._at_poller = 0
         self._sleepers = []
 
     def wake_all(self) -> None:
@@ -57,51 +74,58 @@ class Waiting:
         """Have everybody look again, and nobody sleep at the poller. The mutex is held."""
         self.wake_all()
         while self._at_poller:
-            self.mutex.release()
-            sleep(0.0005)
-            self.mutex.acquire()
+            try:
+                self.mutex.release()
+                sleep(0.0005)
+            finally:
+                self._take_back()
 
     def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         """Sleep until something is done, or it is too late: then False. Called with the mutex held; ``sleepers`` are
         those whose news matter."""
         hub = self.hub
         try:
-            if hub.settles(done):
-                return True
-            while True:
+            hub.deliver()
+            soon = hub.clock() + GLANCE if hub.owes_one_answer() else 0.0
+            while not done():
                 if hub.is_closed:
                     raise StoreUnavailable(CLOSED)
                 now = hub.clock()
                 if now >= deadline:
                     return False
-                nap = min(deadline - now, hub.next_due() - now, LONGEST_SLEEP)
-                if self._at_poller:
-                    self._sleep(nap, sleepers)
-                else:
+                due = soon if now < soon else hub.next_due()
+                nap = min(deadline - now, due - now, LONGEST_SLEEP)
+                if self._at_poller in (0, get_ident()):  # our own place there: then we are in the handler of a signal
                     self._poll(nap, sleepers)
-                hub.pump()
-                if done():
-                    return True
+                else:
+                    self._sleep(nap, sleepers)
+                if now < soon:
+                    hub.deliver()
+                else:
+                    hub.pump()
+            return True
         finally:
             if self._sleepers and not self._at_poller:
                 self._sleepers.pop(0).release()  # somebody must take our place
 
     def _poll(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         """Whoever else takes in meanwhile what we wait for rings: the poller does not see it any more."""
-        hub = self.hub
+        hub, me, before = self.hub, get_ident(), self._at_poller
         hub.start_polling()
-        self._at_poller = True
         for sleeper in sleepers:
-            sleeper.waker = hub.ring
-        self.mutex.release()
+            sleeper.wakers.append(hub.ring)
+        self._at_poller = me
         try:
+            self.mutex.release()
             events = hub.poller.poll(_as_timeout(hub.poller, nap))
         finally:
-            self.mutex.acquire()
-            self._at_poller = False
-            for sleeper in sleepers:
-                if sleeper.waker == hub.ring:
-                    sleeper.waker = None
+            try:
+                self._take_back()
+            finally:
+                self._at_poller = before
+                for sleeper in sleepers:
+                    sleeper.wakers.remove(hub.ring)
+        hub.silence_bell(events)
         hub.ready(events)
 
     def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
@@ -115,17 +139,29 @@ class Waiting:
                 latch.release()
 
         for sleeper in sleepers:
-            sleeper.waker = wake
-        self.mutex.release()
+            sleeper.wakers.append(wake)
         try:
+            self.mutex.release()
             latch.acquire(timeout=max(nap, 0))
         finally:
-            self.mutex.acquire()
-            if latch in self._sleepers:
-                self._sleepers.remove(latch)
-            for sleeper in sleepers:
-                if sleeper.waker is wake:  # it may serve somebody else by now
-                    sleeper.waker = None
+            try:
+                self._take_back()
+            finally:
+                if latch in self._sleepers:
+                    self._sleepers.remove(latch)
+                for sleeper in sleepers:
+                    sleeper.wakers.remove(wake)
+
+    def _take_back(self) -> None:
+        """The mutex, whoever interrupts us: before we have it, or when we have just got it."""
+        interrupt = None
+        while not self.mutex._is_owned():
+            try:
+                self.mutex.acquire()
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
 
 def _as_timeout(poller: object, seconds: float) -> float:

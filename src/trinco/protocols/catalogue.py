@@ -1,13 +1,13 @@
 """Every protocol by its name: where the command line, the lab, the docs and the tests find them."""
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
 from trinco.core.claims import Claims, letters_of
 from trinco.core.errors import UsageError
+from trinco.core.nearest import suggest
 from trinco.core.node import Node
 from trinco.leases.nodes import behaviours
 from trinco.leases.nodes import system as quorum_lease
@@ -142,9 +142,3 @@ def find(name: str) -> Entry:
             return entry
     names = [entry.name for entry in ENTRIES]
     raise UsageError(f"there is no protocol '{name}'{suggest(name, names)} ('trinco protocols' lists them)")
-
-
-def suggest(name: str, names: Iterable[str]) -> str:
-    """``, did you mean 'ricart-agrawala'?`` for the nearest name, if there is any."""
-    near = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=0.0)
-    return f", did you mean '{near[0]}'?" if near else ""

@@ -4,11 +4,10 @@
 trace, faults and chance, where a send is an appointment for the receiver's own ``on_message`` and nothing in between.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from trinco.core import snapshot
+from trinco.core import contract, snapshot
 from trinco.core.context import Context, Phase
 from trinco.core.event import Kind, kind_of_input
 from trinco.core.instant import Instant
@@ -23,6 +22,17 @@ if TYPE_CHECKING:
 
 class Died(Exception):
     """The node crashed in the middle of a step. Unwinds the handler; never leaves the host."""
+
+
+class SentMessages(dict[type, int]):
+    """How many were sent of each class. Only a message is counted: the first of another class is a KeyError."""
+
+    __slots__ = ()
+
+    def __missing__(self, kind: type) -> int:
+        if not issubclass(kind, Message):
+            raise KeyError(kind)
+        return 0
 
 
 class Host(Context):
@@ -84,7 +94,7 @@ class Host(Context):
         """In the first step that sends more than so many messages, if it is to die in a multi-send."""
         self.sends_left = 0
         """How many of them are left in this step."""
-        self.sent: defaultdict[type, int] = defaultdict(int)
+        self.sent = SentMessages()
 
     # Events that come in
 
@@ -112,7 +122,7 @@ class Host(Context):
         if not self.up:
             self._not_up(self.call, name, None, None)
             return
-        kind = kind_of_input(name)
+        kind, handler = kind_of_input(name), contract.input_of(self.me, self.node, name)
         if kind is Kind.RELEASE and self.phase is not Phase.INSIDE:
             return  # it was lost while the node was paused
         if kind is Kind.ACQUIRE:
@@ -120,7 +130,7 @@ class Host(Context):
         if kind is Kind.RELEASE:
             self.phase = Phase.IDLE
         self._sim.observe(self, kind)
-        self._run(kind, None, None, None, name if kind is Kind.INPUT else None, getattr(self.node, name))
+        self._run(kind, None, None, None, name if kind is Kind.INPUT else None, handler)
 
     def fire(self, name: str, number: int, _c: Any) -> None:
         if self._timers.get(name) != number:
@@ -172,22 +182,29 @@ class Host(Context):
         if self.guarded:
             self._before_send(message)
         records, kernel, me = self._records, self._kernel, self.me
+        try:
+            receive = self._sim.receive[to]
+            if to != me:
+                self.sent[message.__class__] += 1
+            elif not isinstance(message, Message):
+                raise TypeError(message)
+        except (LookupError, TypeError):
+            self._refuse_send(message, to)
         now = kernel.now
         position = None
         if records is not None:
             position = len(records)
             records.append((now, me, _SEND, to, message, self.step, None, None, None))
         if to == me:
-            kernel.schedule(now, self.receive, me, message, position)
+            kernel.schedule(now, receive, me, message, position)
             return
-        self.sent[message.__class__] += 1
         delay = self._wires.steady_delay
         if delay is not None:
-            kernel.schedule(now + delay, self._sim.receive[to], me, message, position)
+            kernel.schedule(now + delay, receive, me, message, position)
             return
         arrivals = self._wires.arrivals(me, to, now)
         for at in arrivals:
-            kernel.schedule(at, self._sim.receive[to], me, message, position)
+            kernel.schedule(at, receive, me, message, position)
         if not arrivals and records is not None:
             records.append((now, me, Kind.DROP, to, message, position, "lost on the way", None, None))
 
@@ -199,12 +216,21 @@ class Host(Context):
             return
         me, step, now, receive, first = self.me, self.step, self._kernel.now, self._sim.receive, len(records)
         receivers = [node for node in to if node != me]
+        try:
+            appointments: list[Appointment] = [
+                (receive[node], me, message, cause) for cause, node in enumerate(receivers, first)
+            ]
+            self.sent[message.__class__] += len(receivers)
+        except (LookupError, TypeError):
+            self._refuse_send(message, *receivers)
         records += [(now, me, _SEND, node, message, step, None, None, None) for node in receivers]
-        appointments: list[Appointment] = [
-            (receive[node], me, message, cause) for cause, node in enumerate(receivers, first)
-        ]
         self._kernel.schedule_all(now + delay, appointments)
-        self.sent[message.__class__] += len(receivers)
+
+    def _refuse_send(self, message: Any, *receivers: Any) -> NoReturn:
+        """Where a receiver or the class of a message was not found: to look only then costs nothing."""
+        for to in receivers or (self.me,):
+            contract.require_send(self.me, to, message, len(self._sim.receive))
+        raise AssertionError(f"{message!r} to {receivers} was refused, and nothing is wrong with it")
 
     def _before_send(self, message: Message) -> None:
         if self.dies_after is not None:
@@ -222,6 +248,7 @@ class Host(Context):
         self._timers.pop(name, None)
 
     def choose(self, options: int) -> int:
+        contract.require_choice(self.me, options)
         return self._sim.chance.randrange(options)
 
     def now(self) -> Instant:
@@ -340,18 +367,23 @@ class QuietHost(Host):
 
     __slots__ = ("_delay", "_direct", "_moments")
 
-    def connect(self, delay: float, direct: list[tuple[Callable[..., None], Context]]) -> None:
+    def connect(self, delay: float, direct: Mapping[int, tuple[Callable[..., None], Context]]) -> None:
         """``direct``: the handler and the context of every node."""
         self._delay = delay
         self._direct = direct
         self._moments = self._kernel.moments
 
     def send(self, to: int, message: Message) -> None:
-        handler, context = self._direct[to]
         at = self._kernel.now
-        if to != self.me:
-            at += self._delay
-            self.sent[message.__class__] += 1
+        try:
+            handler, context = self._direct[to]
+            if to != self.me:
+                at += self._delay
+                self.sent[message.__class__] += 1
+            elif not isinstance(message, Message):
+                raise TypeError(message)
+        except (LookupError, TypeError):
+            self._refuse_send(message, to)
         if at in self._moments:
             self._moments[at].append((handler, context, self.me, message))
         else:
@@ -359,8 +391,12 @@ class QuietHost(Host):
 
     def broadcast(self, message: Message, to: Iterable[int]) -> None:
         me, direct = self.me, self._direct
-        receivers = [direct[node] for node in to if node != me]
+        others = [node for node in to if node != me]
+        try:
+            receivers = [direct[node] for node in others]
+            self.sent[message.__class__] += len(receivers)
+        except (LookupError, TypeError):
+            self._refuse_send(message, *others)
         self._kernel.schedule_all(
             self._kernel.now + self._delay, [(handler, context, me, message) for handler, context in receivers]
         )
-        self.sent[message.__class__] += len(receivers)

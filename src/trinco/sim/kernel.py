@@ -56,17 +56,22 @@ class Kernel:
         The cyclic garbage collector is off meanwhile: a kept trace is many small objects and no cycles, and looking
         through them again and again would take half of the time.
         """
-        times, moments, events = self._times, self.moments, 0
         collecting = gc.isenabled()
         gc.disable()
         try:
-            while times and events < max_events and times[0] <= until and not self._stopped:
-                self.now = now = heappop(times)
-                self._present = present = moments.pop(now)
-                for call, a, b, c in present:
-                    call(a, b, c)
-                events += len(present)
-            self.out_of_bounds = bool(times) and not self._stopped
+            self._keep(until, max_events)
         finally:
             if collecting:
                 gc.enable()
+
+    def _keep(self, until: float, max_events: int) -> None:
+        """Apart from what cleans up behind it: without any memory, Python 3.11 never gets out of a long function that
+        does."""
+        times, moments, events = self._times, self.moments, 0
+        while times and events < max_events and times[0] <= until and not self._stopped:
+            self.now = now = heappop(times)
+            self._present = present = moments.pop(now)
+            for call, a, b, c in present:
+                call(a, b, c)
+            events += len(present)
+        self.out_of_bounds = bool(times) and not self._stopped

@@ -86,7 +86,8 @@ def parse(text: str) -> Law:
     try:
         numbers = [float(number) for number in rest.split(",")]
     except ValueError:
-        raise UsageError(f"'{text}': '{rest}' is not a number") from None
+        where = "" if rest == text else f"'{text}': "
+        raise UsageError(f"{where}'{rest}' is not a number") from None
     if len(numbers) != arity:
         raise UsageError(f"'{text}': {name} takes {arity} number{'s' * (arity > 1)}, not {len(numbers)}")
     return law(*numbers)

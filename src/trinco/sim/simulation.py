@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from trinco.core import cost
+from trinco.core import contract, cost
 from trinco.core.context import Phase
 from trinco.core.event import Event, Kind
 from trinco.core.message import Message
@@ -77,7 +77,9 @@ class Simulation:
             self.faults += scenario.chaos.draw(_generator(scenario, "faults"), scenario.n)
         steady = not any(isinstance(fault, Slow | Partition) for fault in self.faults)
         self.wires = Wires(scenario.links, _generator(scenario, "network"), steady)
-        nodes = [self._or_liar(me, node) for me, node in enumerate(scenario.build(scenario.n))]
+        honest = scenario.build(scenario.n)
+        contract.require_nodes(honest)
+        nodes = [self._or_liar(me, node) for me, node in enumerate(honest)]
         self.recording = Recording(self._header(nodes), [type(node) for node in nodes]) if scenario.trace else None
         self.monitors: list[Monitor] = scenario.monitors()
         self.violation: Violation | None = None
@@ -87,7 +89,7 @@ class Simulation:
         self.timer_numbers = count()
         self.told_of_crashes = perfect.listeners(nodes)
         self.hosts = self._make_hosts(nodes)
-        self.receive = [host.receive for host in self.hosts]
+        self.receive = {host.me: host.receive for host in self.hosts}
         for fault in self.faults:  # before anybody asks: at the same moment, faults come first
             self._schedule_fault(fault)
         self.crowd = self._make_crowd(scenario)
@@ -135,7 +137,7 @@ class Simulation:
         if self.recording or self.faults or self.scenario.byzantine or delay is None:
             return [Host(self, me, node, me not in self.scenario.byzantine) for me, node in enumerate(nodes)]
         hosts = [QuietHost(self, me, node, honest=True) for me, node in enumerate(nodes)]
-        direct: list[Any] = [(host.node.on_message, host) for host in hosts]
+        direct: dict[int, Any] = {host.me: (host.node.on_message, host) for host in hosts}
         for host in hosts:
             host.connect(delay, direct)
         return list(hosts)
@@ -178,6 +180,8 @@ class Simulation:
             host.start()
         if self.violation is None:
             self.kernel.run(self.scenario.until, self.scenario.max_events)
+        for host in self.hosts:
+            contract.forbid_hidden_state(host.me, host.node)
         ended_by_itself = self.violation is None and not self.kernel.out_of_bounds
         if ended_by_itself:
             self._finish()

@@ -93,6 +93,8 @@ def _path_and_t_max(url: str, prefix: str, example: str) -> tuple[str, float]:
         from urllib.parse import unquote
 
         path = unquote(path)
+    if "\0" in path:
+        raise ConfigError(f"{url!r}: no path has a NUL in it")
     t_max = T_MAX
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
@@ -115,13 +117,13 @@ def _registered(scheme: str) -> "Callable[[str], Store] | None":
 
 
 def _unknown(url: str, scheme: str) -> str:
-    from difflib import get_close_matches
+    from trinco.core.nearest import nearest
 
     known = ", ".join([*OPENERS, "quorum"])
     if not scheme:
         return f"'{url}' is no URL of a store: it begins with its kind, like sqlite:///locks.db (kinds: {known})"
-    close = get_close_matches(scheme, [*OPENERS, "quorum"], 1)
-    meant = f"; did you mean {close[0]}:?" if close else ""
+    close = nearest(scheme, [*OPENERS, "quorum"])
+    meant = f"; did you mean {close}:?" if close else ""
     return f"there is no kind of store '{scheme}:'{meant} (there are {known})"
 
 

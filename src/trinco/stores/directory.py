@@ -36,7 +36,7 @@ from hashlib import sha256
 from stat import S_ISREG
 from time import monotonic
 
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Reply
 from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.claim import Claim
@@ -88,7 +88,8 @@ class DirectoryStore(Store):
         return link
 
     def unavailable(self, error: OSError) -> StoreUnavailable:
-        return StoreUnavailable(f"the store {self.url} cannot be used: {_in_words(error)}")
+        kind = StoreForbidden if isinstance(error, PermissionError) else StoreUnavailable
+        return kind(f"the store {self.url} cannot be used: {_in_words(error)}")
 
 
 class DirectoryLink(Link):

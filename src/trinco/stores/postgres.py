@@ -5,12 +5,13 @@ have forgotten leases. A server that runs with ``fsync=off`` may come back witho
 until they are over. ``postgres_link.py`` carries accesses out.
 """
 
+import re
 from math import ceil
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from trinco.core.duration import seconds
-from trinco.core.errors import ConfigError, StoreUnavailable
+from trinco.core.errors import ConfigError, StoreForbidden, StoreUnavailable, UsageError
 from trinco.leases.terms import T_MAX
 from trinco.stores.store import Store
 
@@ -19,6 +20,9 @@ try:
 except ImportError as missing:
     raise ConfigError("postgresql:// needs the package psycopg: pip install 'trinco[postgres]'") from missing
 
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo, PGconn
+
 from trinco.stores.postgres_calls import SIGN_OF_LIFE, microseconds, one_line
 from trinco.stores.postgres_link import PostgresLink
 
@@ -26,11 +30,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LAYOUT = 2
+LAYOUT = 3
 """Rises when ``postgres.sql`` changes; a store of an earlier layout is brought up to date by the first who connects."""
 SCRIPT = Path(__file__).with_suffix(".sql")
 CREATION = int.from_bytes(b"trinco")
 """The advisory lock behind which tables and functions are made."""
+
+FORM = re.compile(r"postgres(ql)?://((?P<user>[^:@/?]*)(:[^@/?]*)?@)?(?P<place>[^@?]*)(\?(?P<query>[^@]*))?")
+"""As libpq reads a URL, less what can be read in two ways: a second ``@``, or one behind a ``/`` or ``?``, may
+belong to a password, and then nobody knows which part of the text is secret."""
+OURS = frozenset({"fresh", "schema", "t_max"})
+SECRETS = frozenset({"oauth_client_secret", "password", "scram_client_key", "scram_server_key", "sslpassword"})
+WHOLE_NUMBERS = (
+    "connect_timeout",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "tcp_user_timeout",
+)
+"""What libpq looks at only when it is connected."""
+NOT_ALLOWED = "42501"
+DENIALS = ("authentication failed", "no password supplied", "pg_hba.conf", "permission denied")
+"""A refused login brings words, and no code."""
+NO_ADDRESS = "no-address"
+UNREADABLE = (
+    "a PostgreSQL URL is postgresql://user:password@host:port/database?option=value; this one cannot be read:"
+    " in a user, a password or an option write a space as %20, and the characters %/?#@:&= as"
+    " %25 %2F %3F %23 %40 %3A %26 %3D"
+)
 
 
 class PostgresStore(Store):
@@ -40,26 +68,36 @@ class PostgresStore(Store):
     __slots__ = ("conninfo", "fresh", "given", "schema")
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True))
-        t_max = seconds(given.pop("t_max", str(T_MAX)))
-        fresh = given.pop("fresh", "0")
-        self.schema = given.pop("schema", "trinco")
+        if not url.startswith(("postgresql://", "postgres://")):
+            raise ConfigError("a PostgreSQL URL begins with postgresql://, as in postgresql://user@host/database")
+        form = FORM.fullmatch(url)
+        if form is None or not url.isprintable():
+            raise ConfigError(UNREADABLE)
+        where = _where(form)
+        pairs = [(unquote(pair.partition("=")[0]), pair) for pair in (form["query"] or "").split("&") if pair]
+        ours = {name: unquote(pair.partition("=")[2]) for name, pair in pairs if name in OURS}
+        t_max, fresh, self.schema = _duration(ours), ours.get("fresh", "0"), ours.get("schema", "trinco")
         if not t_max > 0 or fresh not in ("0", "1") or not 0 < len(self.schema.encode()) < 64:
-            raise ConfigError(f"{_without_password(url)}: t_max is a duration, fresh is 0 or 1, schema is a name")
+            raise ConfigError(f"{where}: t_max is a duration like 60s, fresh is 0 or 1, schema is a name")
         self.fresh = fresh == "1"
-        self.given = given
-        self.conninfo = urlunsplit(parts._replace(query=urlencode(given, quote_via=quote)))
-        super().__init__(_without_password(url), "handing-over", _domain(parts.netloc, given), local=False, t_max=t_max)
+        self.conninfo = _with_query(url[: form.end("place")], [pair for name, pair in pairs if name not in OURS])
+        self.given = _understood(self.conninfo, where, [name for name, _ in pairs])
+        shown = _with_query(where, [pair for name, pair in pairs if name not in SECRETS])
+        super().__init__(shown, "handing-over", _domain(self.given), local=False, t_max=t_max)
+        _judge(self.given, shown)
 
     def connect(self, address: str, timeout: float = 5.0) -> "PostgresLink":
         connection = self.open(timeout)
         try:
-            self._make_layout(connection)
+            try:
+                self._make_layout(connection)
+            except psycopg.errors.DeadlockDetected:  # with somebody who uses what is brought up to date
+                self._make_layout(connection)
             closed_for = self._enter(connection)
         except psycopg.Error as error:
             connection.close()
-            raise StoreUnavailable(self.problem(error.sqlstate, error)) from error
+            kind = StoreForbidden if error.sqlstate == NOT_ALLOWED else StoreUnavailable
+            raise kind(self.problem(error.sqlstate, error)) from error
         except BaseException:
             connection.close()
             raise
@@ -71,9 +109,7 @@ class PostgresStore(Store):
             return psycopg.connect(self.conninfo, **settings)
         except psycopg.OperationalError as error:
             if "unsupported startup parameter" not in str(error):
-                raise StoreUnavailable(_connect_problem(self.url, error)) from error
-        except psycopg.ProgrammingError as error:
-            raise ConfigError(f"{self.url} cannot be used: {one_line(error)}") from error
+                raise _connect_problem(self.url, error) from error
         return self._open_through_pooler(settings)
 
     def _open_through_pooler(self, settings: "dict[str, Any]") -> "psycopg.Connection[Any]":
@@ -81,7 +117,7 @@ class PostgresStore(Store):
         try:
             return psycopg.connect(self.conninfo, **{**settings, "options": self.given.get("options", "")})
         except psycopg.OperationalError as error:
-            raise StoreUnavailable(_connect_problem(self.url, error)) from error
+            raise _connect_problem(self.url, error) from error
 
     @property
     def identifier(self) -> str:
@@ -92,7 +128,7 @@ class PostgresStore(Store):
         """One line about an error of the server: what happened, where, and what to do."""
         advice = {
             "25006": "it is read-only, a standby perhaps: give the address of the primary",
-            "42501": f"ask its owner to run: GRANT USAGE ON SCHEMA {self.identifier} TO you; "
+            NOT_ALLOWED: f"ask its owner to run: GRANT USAGE ON SCHEMA {self.identifier} TO you; "
             f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {self.identifier} TO you "
             f"(or, where the schema is not made yet, GRANT CREATE ON DATABASE)",
             "53100": "its disk is full: make room there",
@@ -114,9 +150,14 @@ class PostgresStore(Store):
                 connection.execute(self._script())
 
     def _layout(self, connection: "psycopg.Connection[Any]") -> int:
-        """What is there: 0 for nothing. A later one than ours is somebody else's to understand."""
-        found = connection.execute("SELECT to_regclass(%s)", [f"{self.identifier}.store"]).fetchone()
-        if found is None or found[0] is None:
+        """What is there: 0 for nothing, or not all. A later one than ours is somebody else's to understand. The tables
+        are looked for in the catalogue: a connection that has waited for others to make them may have it by heart that
+        there are none."""
+        tables: Any = (
+            "SELECT count(*) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS place ON place.oid = relnamespace"
+            " WHERE nspname = %s AND relname IN ('store', 'lease')"
+        )
+        if connection.execute(tables, [self.schema]).fetchone() != (2,):
             return 0
         row = connection.execute(f"SELECT layout FROM {self.identifier}.store").fetchone()
         layout = 0 if row is None else int(row[0])
@@ -163,24 +204,77 @@ def _settings(given: dict[str, str], timeout: float) -> "dict[str, Any]":
     return {**ours, **always, "options": f"{options} {given.get('options', '')}".strip()}
 
 
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    user, at, hosts = parts.netloc.rpartition("@")
-    query = [pair for pair in parts.query.split("&") if pair and not pair.startswith(("password=", "sslpassword="))]
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + hosts, query="&".join(query)))
+def _where(form: "re.Match[str]") -> str:
+    """Neither a password nor options."""
+    user = "" if form["user"] is None else form["user"] + "@"
+    return f"{form[0].partition('://')[0]}://{user}{form['place']}"
 
 
-def _domain(netloc: str, given: dict[str, str]) -> str:
-    hosts = netloc.rpartition("@")[2] or given.get("host") or given.get("hostaddr") or "localhost"
-    port = given.get("port", "5432")
-    return ",".join(host if _has_port(host) else f"{host}:{port}" for host in hosts.split(","))
+def _with_query(where: str, pairs: list[str]) -> str:
+    return "?".join(filter(None, (where, "&".join(pairs))))
 
 
-def _has_port(host: str) -> bool:
-    return host.rpartition("]")[2].rpartition(":")[2].isdigit() and ":" in host.rpartition("]")[2]
+def _duration(ours: dict[str, str]) -> float:
+    """``t_max``; zero if it is no duration. (What ``seconds`` says about it quotes the URL.)"""
+    try:
+        return seconds(ours.get("t_max", str(T_MAX)))
+    except UsageError:
+        return 0.0
 
 
-def _connect_problem(url: str, error: Exception) -> str:
+def _understood(conninfo: str, where: str, names: list[str]) -> dict[str, str]:
+    """What libpq takes from a URL. Its own complaints may quote a password, so they are not passed on."""
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
+    except (psycopg.ProgrammingError, UnicodeDecodeError):
+        raise ConfigError(_unknown_option(where, names) or UNREADABLE) from None
+
+
+def _unknown_option(where: str, names: list[str]) -> str | None:
+    from trinco.core.nearest import nearest
+
+    known = OURS | {option.keyword.decode() for option in Conninfo.parse(b"")}
+    before, name = next((pair for pair in zip(["", *names], names, strict=False) if pair[1] not in known), ("", ""))
+    if not name or before in SECRETS:  # the rest, perhaps, of a password with an & in it
+        return None
+    close = nearest(name, known)
+    meant = f"; did you mean {close}?" if close else ""
+    return f"{where}: there is no option {name!r}{meant} (there are {', '.join(sorted(OURS))} and those of libpq)"
+
+
+def _judge(given: dict[str, str], shown: str) -> None:
+    """Refuse values that no connection can be made with.
+
+    libpq looks at most of them just before it connects, so it gets an address that it cannot parse: it says what it
+    thinks of the options, and no name is looked up and no socket opened. The password stays here, and one that is given
+    keeps libpq from looking for it in ~/.pgpass.
+    """
+    for name in WHOLE_NUMBERS:
+        if not re.fullmatch("-?[0-9]+", given.get(name, "0")):
+            raise ConfigError(f"{shown}: {name} is a whole number, not {given[name]!r}")
+    harmless = {name: value for name, value in given.items() if name not in SECRETS}
+    nowhere = {"hostaddr": ",".join(NO_ADDRESS for _ in _hosts(given)), "password": "none"}
+    conninfo = make_conninfo(**{"host": "", "port": "", **harmless, **nowhere})
+    connection = PGconn.connect_start(conninfo.encode())
+    complaints = connection.error_message.decode(errors="replace").splitlines()
+    connection.finish()
+    for complaint in complaints:
+        if NO_ADDRESS not in complaint:
+            raise ConfigError(f"{shown} cannot be used: {complaint}; correct that option")
+
+
+def _hosts(given: dict[str, str]) -> list[str]:
+    return [host or "localhost" for host in (given.get("host") or given.get("hostaddr") or "").split(",")]
+
+
+def _domain(given: dict[str, str]) -> str:
+    hosts, ports = _hosts(given), given.get("port", "").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    named = ((f"[{host}]" if ":" in host else host, port or "5432") for host, port in zip(hosts, ports, strict=False))
+    return ",".join(f"{host}:{port}" for host, port in named)
+
+
+def _connect_problem(url: str, error: Exception) -> StoreUnavailable:
     line = one_line(error)
     advice = {
         "Connection refused": "is the server running there?",
@@ -194,4 +288,5 @@ def _connect_problem(url: str, error: Exception) -> str:
         "pg_hba.conf": "let this host in there",
     }
     hint = next((words for sign, words in advice.items() if sign in line), "check the URL")
-    return f"{url} cannot be reached: {line}; {hint}"
+    kind = StoreForbidden if any(sign in line for sign in DENIALS) else StoreUnavailable
+    return kind(f"{url} cannot be reached: {line}; {hint}")

@@ -1,6 +1,6 @@
 -- The twin of leases/item.py in PostgreSQL: the same names, the same answers; tests feed both the same operations.
 --
--- One row per lock, never deleted: what is left after a release keeps the token. The waiters are a column of that row,
+-- One row per lock, never deleted: what is left after a release keeps the token. The waiters are columns of that row,
 -- because under READ COMMITTED a statement that waited for a row lock sees the newest version of *that row* but of no
 -- other: a waiter in a table of its own could be missed, and its wake-up lost.
 --
@@ -28,6 +28,13 @@ DO $$ BEGIN
         ALTER TYPE {schema}.waiter      -- its request; a serial of null: it is to be woken and asks by itself
             ADD ATTRIBUTE serial bigint, ADD ATTRIBUTE ttl interval, ADD ATTRIBUTE token bigint;
     END IF;
+    IF NOT EXISTS (
+        SELECT FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+         WHERE reltype = to_regtype({schema_text} || '.waiter') AND attname = 'channel'
+    ) THEN
+        ALTER TYPE {schema}.waiter      -- where it is told what it is handed; null: it cannot be
+            ADD ATTRIBUTE channel text;
+    END IF;
     IF to_regtype({schema_text} || '.answer') IS NULL THEN
         CREATE TYPE {schema}.answer AS (
             grade text, token bigint, until timestamptz, smaller boolean, evidence bytea, ticket bytea,
@@ -47,12 +54,34 @@ CREATE TABLE IF NOT EXISTS {schema}.lease (
     ticket bigint,
     held_token bigint,          -- committed for this very grant; null while it is tentative
     entry bytea,
-    waiters {schema}.waiter[]   -- null: nobody waits
+    waiters {schema}.waiter[]   -- those behind the first in line; null: there are none
 ) WITH (fillfactor = 50);
 
+-- The first in line, a column for each of its words: to hand over is quick then. Its owner is null where nobody waits.
+ALTER TABLE {schema}.lease
+    ADD COLUMN IF NOT EXISTS first_ticket bigint,
+    ADD COLUMN IF NOT EXISTS first_owner text COLLATE "C",
+    ADD COLUMN IF NOT EXISTS first_attempt bigint,
+    ADD COLUMN IF NOT EXISTS first_until timestamptz,
+    ADD COLUMN IF NOT EXISTS first_entry bytea,
+    ADD COLUMN IF NOT EXISTS first_backend integer,
+    ADD COLUMN IF NOT EXISTS first_serial bigint,
+    ADD COLUMN IF NOT EXISTS first_ttl interval,
+    ADD COLUMN IF NOT EXISTS first_token bigint,
+    ADD COLUMN IF NOT EXISTS first_channel text;
+
 -- Of the waiter that it was last handed over to: an UPDATE can tell only what stands in the row when it is done.
-ALTER TABLE {schema}.lease ADD COLUMN IF NOT EXISTS handed_serial bigint;
-ALTER TABLE {schema}.lease ADD COLUMN IF NOT EXISTS handed_wait timestamptz;
+ALTER TABLE {schema}.lease
+    ADD COLUMN IF NOT EXISTS handed_serial bigint,
+    ADD COLUMN IF NOT EXISTS handed_wait timestamptz,
+    ADD COLUMN IF NOT EXISTS handed_channel text;
+
+-- Before layout 3 the first in line stood among the others. It cannot be told where it is, so it is woken.
+UPDATE {schema}.lease
+   SET first_ticket = (waiters[1]).ticket, first_owner = (waiters[1]).owner, first_attempt = (waiters[1]).attempt,
+       first_until = (waiters[1]).until, first_entry = (waiters[1]).entry, first_backend = (waiters[1]).backend,
+       waiters = nullif(waiters[2:], '{}')
+ WHERE first_owner IS NULL AND waiters IS NOT NULL;
 
 -- One row: what this store is, and which run of the server it has last seen.
 CREATE TABLE IF NOT EXISTS {schema}.store (
@@ -112,9 +141,17 @@ END $$;
 
 -- What the operations ask of an item, and what they change in it
 
+-- The item as the operations see it: without what has run out, and with the whole line in waiters.
 CREATE OR REPLACE FUNCTION {schema}.settled(item {schema}.lease, store_time timestamptz) RETURNS {schema}.lease
 LANGUAGE plpgsql AS $$
+DECLARE
+    first {schema}.waiter;
 BEGIN
+    IF item.first_owner IS NOT NULL THEN
+        first := (item.first_ticket, item.first_owner, item.first_attempt, item.first_until, item.first_entry,
+                  item.first_backend, item.first_serial, item.first_ttl, item.first_token, item.first_channel);
+        item.waiters := first || item.waiters;
+    END IF;
     IF item.until IS NULL OR item.until <= store_time THEN
         item.owner := NULL;
         item.until := NULL;
@@ -177,9 +214,13 @@ CREATE OR REPLACE FUNCTION {schema}.with_waiter(
 ) RETURNS {schema}.lease
 LANGUAGE plpgsql AS $$
 DECLARE
-    waiting CONSTANT {schema}.waiter
-        := (asked_ticket, asker, asker_attempt, until, statement, pg_backend_pid(), asked_serial, ttl, guess);
+    told_at CONSTANT text := {schema}.channel(asker);
+    waiting {schema}.waiter
+        := (asked_ticket, asker, asker_attempt, until, statement, pg_backend_pid(), asked_serial, ttl, guess, NULL);
 BEGIN
+    IF asked_serial IS NOT NULL AND octet_length(told_at) < 64 AND octet_length(asker) < 4000 THEN
+        waiting.channel := told_at;
+    END IF;
     IF {schema}.knows_later(item, asker, asker_attempt) THEN
         RETURN item;
     END IF;
@@ -198,11 +239,16 @@ END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.write(item {schema}.lease) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+    first CONSTANT {schema}.waiter := item.waiters[1];
 BEGIN
     UPDATE {schema}.lease
        SET token = item.token, evidence = item.evidence, owner = item.owner, attempt = item.attempt,
            until = item.until, ticket = item.ticket, held_token = item.held_token, entry = item.entry,
-           waiters = nullif(item.waiters, '{}')
+           first_ticket = first.ticket, first_owner = first.owner, first_attempt = first.attempt,
+           first_until = first.until, first_entry = first.entry, first_backend = first.backend,
+           first_serial = first.serial, first_ttl = first.ttl, first_token = first.token,
+           first_channel = first.channel, waiters = nullif(item.waiters[2:], '{}')
      WHERE name = item.name;
 END $$;
 
@@ -244,7 +290,8 @@ BEGIN
     END IF;
 END $$;
 
--- The operations. A token asked for is null (the lease is not fenced), -1 (count by yourself) or a guess.
+-- The operations. A token asked for is null (the lease is not fenced), -1 (count by yourself) or a guess. Whoever counts
+-- does not go below the clock: a server that came back without its last writes would give a token out again.
 --
 -- What is forgotten in a crash without harm (a release, a place in line) need not wait for the disk. A grant must, even
 -- where this database asks for less: hence set_config, for this transaction, in each.
@@ -322,7 +369,7 @@ BEGIN
     answer.grade := 'committed';
     IF guess IS NOT NULL AND item.held_token IS NULL THEN
         IF guess < 0 THEN
-            guess := item.token + 1;
+            guess := greatest(item.token + 1, {schema}.microseconds(store_time));
         ELSIF guess <= item.token OR guess > {schema}.microseconds(store_time) + 3600000000 THEN
             guess := NULL;
         END IF;
@@ -485,7 +532,7 @@ BEGIN
         IF first.token > item.token AND first.token <= {schema}.microseconds(store_time) + 3600000000 THEN
             NULL;
         ELSIF first.token < 0 THEN
-            first.token := item.token + 1;
+            first.token := greatest(item.token + 1, {schema}.microseconds(store_time));
         ELSIF first.token IS NOT NULL THEN
             first.token := NULL;
             grade := 'tentative';

@@ -5,6 +5,7 @@ Everything goes in libpq's binary format: it needs no quoting, and a zero byte i
 
 from functools import lru_cache
 from math import ceil
+from struct import Struct
 
 from psycopg.pq import DiagnosticField
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     Parameters: TypeAlias = list[Any]  # bytes and None
 
+unpack: "Any" = Struct("!q").unpack
 COUNT = -1
 """As a token: let the store count."""
 SIGN_OF_LIFE = int.from_bytes(b"trin")
@@ -28,6 +30,7 @@ SIGN_OF_LIFE = int.from_bytes(b"trin")
 EPOCH = 946_684_800_000_000
 """PostgreSQL counts its microseconds from 2000, everybody else from 1970."""
 GRADES: "dict[Any, Grade]" = {grade.value.encode(): grade for grade in Grade}
+COMMITTED = Grade.COMMITTED
 RELEASED = Answer(Grade.DONE)
 HANDED = b"\1"
 """What a notification that hands over begins with: no owner's name does."""
@@ -42,19 +45,27 @@ READ = """
            each.owner, each.attempt, each.until, each.ticket, each.entry
       FROM (SELECT clock_timestamp() AS store_time) AS clock
       LEFT JOIN {schema}.lease AS item ON item.name = $1
-      LEFT JOIN LATERAL unnest(item.waiters) AS each ON true
+      LEFT JOIN LATERAL (
+          SELECT item.first_owner AS owner, item.first_attempt AS attempt, item.first_until AS until,
+                 item.first_ticket AS ticket, item.first_entry AS entry
+           WHERE item.first_owner IS NOT NULL
+           UNION ALL
+          SELECT owner, attempt, until, ticket, entry FROM unnest(item.waiters)
+      ) AS each ON true
      ORDER BY each.ticket, each.owner
 """
 TAKE = """
     UPDATE {schema}.lease
        SET owner = $2, attempt = $3, until = clock_timestamp() + $4, entry = $5, ticket = NULL, {tokens}
-     WHERE name = $1 AND until IS NULL AND waiters IS NULL {belief}
+     WHERE name = $1 AND until IS NULL AND first_owner IS NULL {belief}
     RETURNING held_token, until, {wait_for_disk}
 """
 """What ``request`` does without a ticket where nobody holds or waits, in half the time. No row: ask ``request``."""
+COUNTED = "greatest(token + 1, {schema}.microseconds(statement_timestamp()))"
+"""The next token: see ``Limits.floor``. By the clock of the statement, which reads the same twice."""
 GUESS = "guess"
 TOKENS = {
-    NEXT: ("token = token + 1, held_token = token + 1, evidence = $5", ""),
+    NEXT: ("token = {counted}, held_token = {counted}, evidence = $5", ""),
     None: ("held_token = NULL", ""),
     GUESS: (
         "token = {guess}, held_token = {guess}, evidence = $5",
@@ -67,41 +78,42 @@ TAKES: "dict[Any, bytes]" = {
     None: b"trinco_take_unfenced",
     GUESS: b"trinco_take_guessed",
 }
-GIVES_BACK, HANDS_OVER, RELEASES = b"trinco_give_back", b"trinco_hand_over", b"trinco_release"
+GIVES_BACK, HANDS_OVER, RELEASES, READS = b"trinco_give_back", b"trinco_hand_over", b"trinco_release", b"trinco_read"
+GRANTS, RETURNS = frozenset(TAKES.values()), frozenset((GIVES_BACK, HANDS_OVER))
 WAIT_FOR_DISK = """
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
 GIVE_BACK = """
     UPDATE {schema}.lease SET until = NULL
-     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND waiters IS NULL
+     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND first_owner IS NULL
     RETURNING clock_timestamp(), set_config('synchronous_commit', 'off', true)
 """
 """What ``release`` does where I hold and nobody waits. No row: try ``HAND_OVER``."""
 HAND_OVER = """
     UPDATE {schema}.lease
-       SET owner = (waiters[1]).owner, attempt = (waiters[1]).attempt, ticket = (waiters[1]).ticket,
-           until = clock_timestamp() + (waiters[1]).ttl, entry = (waiters[1]).entry,
-           token = CASE WHEN (waiters[1]).token < 0 THEN token + 1 ELSE coalesce((waiters[1]).token, token) END,
-           held_token = CASE WHEN (waiters[1]).token < 0 THEN token + 1 ELSE (waiters[1]).token END,
-           evidence = CASE WHEN (waiters[1]).token IS NULL THEN evidence ELSE (waiters[1]).entry END,
-           waiters = nullif(waiters[2:], '{{}}'),
-           handed_serial = (waiters[1]).serial, handed_wait = (waiters[1]).until
-     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND pg_column_size(waiters) < 2000
-       AND (waiters[1]).serial IS NOT NULL AND (waiters[1]).until > clock_timestamp()
-       AND ((waiters[1]).token > token AND (waiters[1]).token <= {schema}.microseconds(clock_timestamp()) + 3600000000
-            OR (waiters[1]).token < 0 OR (waiters[1]).token IS NULL)
-       AND octet_length((waiters[1]).owner) < 4000 AND octet_length({schema}.channel((waiters[1]).owner)) < 64
-       AND ((waiters[1]).backend = pg_backend_pid()
-            OR NOT pg_try_advisory_xact_lock_shared({sign_of_life}, (waiters[1]).backend))
+       SET owner = first_owner, attempt = first_attempt, ticket = first_ticket, until = clock_timestamp() + first_ttl,
+           entry = first_entry, evidence = CASE WHEN first_token IS NULL THEN evidence ELSE first_entry END,
+           token = CASE WHEN first_token < 0 THEN {counted} ELSE coalesce(first_token, token) END,
+           held_token = CASE WHEN first_token < 0 THEN {counted} ELSE first_token END,
+           handed_serial = first_serial, handed_wait = first_until, handed_channel = first_channel,
+           {next_in_line}, waiters = nullif(waiters[2:], '{{}}')
+     WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp()
+       AND first_channel IS NOT NULL AND first_until > clock_timestamp()
+       AND (first_token < 0 OR first_token IS NULL
+            OR first_token > token AND first_token <= {schema}.microseconds(clock_timestamp()) + 3600000000)
+       AND (waiters IS NULL OR pg_column_size(waiters) < 2000)
+       AND (first_backend = pg_backend_pid() OR NOT pg_try_advisory_xact_lock_shared({sign_of_life}, first_backend))
     RETURNING clock_timestamp(), {wait_for_disk}, pg_notify(
-        {schema}.channel(owner),
+        handed_channel,
         E'\\x01' || attempt || ' ' || handed_serial || ' '
-        || (extract(epoch FROM until - handed_wait) * 1000000)::bigint
+        || (date_part('epoch', until - handed_wait) * 1000000)::bigint
         || ' committed ' || coalesce(held_token::text, '-') || E' -\\n' || owner
     )
 """
 """What ``release`` does where I hold and the first in line waits to be handed it. No row: ask ``release``. A long line
-is compressed in its row, and would have to be unpacked here for every word about its first."""
+is compressed in its row, and would have to be unpacked here for every word about the next in it."""
+WAITER = ("ticket", "owner", "attempt", "until", "entry", "backend", "serial", "ttl", "token", "channel")
+NEXT_IN_LINE = ", ".join(f"first_{word} = (waiters[1]).{word}" for word in WAITER)
 
 
 def queries(schema: str) -> dict[bytes, bytes]:
@@ -109,7 +121,13 @@ def queries(schema: str) -> dict[bytes, bytes]:
     texts = {
         "trinco_read": READ.format(schema=schema),
         "trinco_give_back": GIVE_BACK.format(schema=schema),
-        "trinco_hand_over": HAND_OVER.format(schema=schema, wait_for_disk=WAIT_FOR_DISK, sign_of_life=SIGN_OF_LIFE),
+        "trinco_hand_over": HAND_OVER.format(
+            schema=schema,
+            counted=COUNTED.format(schema=schema),
+            next_in_line=NEXT_IN_LINE,
+            wait_for_disk=WAIT_FOR_DISK,
+            sign_of_life=SIGN_OF_LIFE,
+        ),
     }
     for name, count in FUNCTIONS.items():
         places = ", ".join(f"${place}" for place in range(1, count + 1))
@@ -119,7 +137,8 @@ def queries(schema: str) -> dict[bytes, bytes]:
 
 
 def _take(kind: str | None, schema: str) -> bytes:
-    tokens, belief = (each.format(schema=schema, guess="$6::bigint") for each in TOKENS[kind])
+    counted = COUNTED.format(schema=schema)
+    tokens, belief = (each.format(schema=schema, guess="$6::bigint", counted=counted) for each in TOKENS[kind])
     return TAKE.format(schema=schema, tokens=tokens, belief=belief, wait_for_disk=WAIT_FOR_DISK).encode()
 
 
@@ -144,7 +163,7 @@ def quick_errand(resource: bytes, operation: Operation, t_max: float, release: b
     if not isinstance(operation, Request) or operation.ticket is not None:
         return full_errand(resource, operation, t_max)
     parameters = _claimed(resource, operation)
-    parameters += interval(min(operation.ttl, t_max)), operation.entry
+    parameters += interval(operation.ttl if operation.ttl < t_max else t_max), operation.entry
     if operation.token not in TOKENS:
         parameters.append(_guess(operation.token))
     return Errand(TAKES.get(operation.token, TAKES[GUESS]), parameters, operation)
@@ -178,7 +197,7 @@ def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
 
 def _claimed(resource: bytes, operation: Operation) -> "Parameters":
     claim = operation.claim
-    return [resource, claim.owner.encode(), _number(claim.attempt)]
+    return [resource, claim.owner.encode(), claim.attempt.to_bytes(8, "big", signed=True)]
 
 
 def microseconds(duration: float) -> int:
@@ -210,8 +229,18 @@ def _integer(data: bytes | None) -> "Any":
     return None if data is None else int.from_bytes(data, "big", signed=True)
 
 
+def reply_in(result: "PGresult", errand: Errand) -> "tuple[Answer | Versioned, int]":
+    """The reply, and the server's clock."""
+    statement = errand.statement
+    if statement in GRANTS:
+        return _grant_in(result, errand)
+    if statement in RETURNS:
+        return RELEASED, unpack(result.get_value(0, 0))[0] + EPOCH
+    return _item_in(result) if statement == READS else answer_in(result)
+
+
 def answer_in(result: "PGresult") -> tuple[Answer, int]:
-    """The answer, and the server's clock."""
+    """What a function gives."""
     value = result.get_value
     until, store_time = _integer(value(0, 2)), _integer(value(0, 6))
     answer = Answer(
@@ -225,17 +254,11 @@ def answer_in(result: "PGresult") -> tuple[Answer, int]:
     return answer, store_time + EPOCH
 
 
-def grant_in(result: "PGresult", parameters: "Any") -> tuple[Answer, int]:
+def _grant_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
     """What ``TAKE`` gives. The term is the one that was asked for."""
-    value, term = result.get_value, _integer(parameters[3][:8])
-    store_time = _integer(value(0, 1)) - term + EPOCH
-    return Answer(Grade.COMMITTED, _integer(value(0, 0)), term / 1e6), store_time
-
-
-def store_time_in(result: "PGresult") -> int:
-    """In what ``GIVE_BACK`` and ``HAND_OVER`` give."""
-    store_time: int = _integer(result.get_value(0, 0)) + EPOCH
-    return store_time
+    parameters: Any = errand.parameters
+    token, (until,), (term,) = result.get_value(0, 0), unpack(result.get_value(0, 1)), unpack(parameters[3][:8])
+    return Answer(COMMITTED, None if token is None else unpack(token)[0], term / 1e6), until - term + EPOCH
 
 
 def handed_in(notification: bytes) -> Handed | None:
@@ -250,7 +273,7 @@ def handed_in(notification: bytes) -> Handed | None:
         return None
 
 
-def item_in(result: "PGresult") -> Versioned:
+def _item_in(result: "PGresult") -> tuple[Versioned, int]:
     """What ``READ`` gives: the item, once for each of its waiters. Times are counted from the server's clock."""
     rows: Any = [[result.get_value(row, column) for column in range(15)] for row in range(result.ntuples)]
     now, version, token, evidence, until, owner, attempt, ticket, held_token, entry = rows[0][:10]
@@ -259,7 +282,8 @@ def item_in(result: "PGresult") -> Versioned:
         claim = Claim(owner.decode(), _integer(attempt))
         holder = Holder(claim, _remaining(until, now), _integer(ticket), _integer(held_token), entry)
     waiters = tuple(_waiter(now, *row[10:]) for row in rows if row[10] is not None)
-    return Versioned(Item(_integer(token), holder, waiters, evidence).counted_from(0), _integer(version) or 0)
+    item = Item(_integer(token), holder, waiters, evidence).counted_from(0)
+    return Versioned(item, _integer(version) or 0), _integer(now) + EPOCH
 
 
 def _waiter(now: "Any", owner: "Any", attempt: "Any", until: "Any", ticket: "Any", entry: bytes | None) -> Waiter:

@@ -21,24 +21,21 @@ from psycopg.pq import ConnStatus, ExecStatus
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.operation import Answer, Operation, Release, Request
+from trinco.leases.operation import Answer, Request
 from trinco.stores.postgres_calls import (
     GIVES_BACK,
     HANDED,
     HANDS_OVER,
-    RELEASED,
+    READS,
     RELEASES,
     Errand,
-    answer_in,
     error_of,
-    grant_in,
     handed_in,
-    item_in,
     next_errand,
     one_line,
     queries,
     quick_errand,
-    store_time_in,
+    reply_in,
 )
 from trinco.stores.store import Failed, Hint, Link, StaysOut
 
@@ -53,8 +50,11 @@ if TYPE_CHECKING:
     from trinco.stores.store import Replied, Said
 
 BINARY = 1
+TUPLES_OK, COMMAND_OK = int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK)
 MOST_SHARED = 1024
 FORMATS = [[BINARY] * parameters for parameters in range(10)]
+REMOVED = ("3F000", "42P01", "42883")
+"""Our schema, its tables or its functions: the next link makes them anew."""
 UNKNOWN_STATEMENT = "26000"
 """A pooler has given us another connection than the one on which we prepared it. From then on we prepare nothing."""
 
@@ -110,11 +110,16 @@ class PostgresLink(Link):
                 return self._stays_out(closed_for)
             self._closed_until = 0.0
         try:
+            place = resource.encode()
             if isinstance(access, Apply):
-                self._apply(resource.encode(), access.operation)
+                operation = access.operation
+                if isinstance(operation, Request) and operation.ticket is not None:
+                    self._be_ready_for(HANDS_OVER)
+                errand = quick_errand(place, operation, self._store.t_max, self._shared.get(place, GIVES_BACK))
             else:
                 assert isinstance(access, Read), f"a store of this kind is not asked for {access!r}"
-                self._enqueue(Errand(b"trinco_read", [resource.encode()]))
+                errand = Errand(READS, [place])
+            self._enqueue(errand)
         except (OverflowError, UnicodeError) as error:
             return Failed(f"{self._store.url} cannot keep this: {one_line(error)}; nothing was sent")
         return None
@@ -124,15 +129,17 @@ class PostgresLink(Link):
 
     def receive(self) -> "list[Replied | Said]":
         arrived: list[Replied | Said] = []
-        pgconn = self._pgconn
+        pgconn, errands = self._pgconn, self._errands
         try:
             pgconn.consume_input()
-            while self._errands and not pgconn.is_busy():
+            while errands and not pgconn.is_busy():
                 result = pgconn.get_result()
-                if result is None:
-                    self._finish()
-                else:
-                    self._take(result, arrived)
+                if result is not None:
+                    self._take(errands[0], result, arrived)
+                else:  # that was all of the one under way
+                    errands.popleft()
+                    if errands:
+                        self._start(errands[0])
             if self._expecting:
                 self._hear(arrived)
         except psycopg.OperationalError as error:
@@ -176,25 +183,20 @@ class PostgresLink(Link):
             closed_for,
         )
 
-    def _apply(self, resource: bytes, operation: Operation) -> None:
-        if isinstance(operation, Request) and operation.ticket is not None:
-            self._be_ready_for(HANDS_OVER)
-        self._enqueue(quick_errand(resource, operation, self._store.t_max, self._shared.get(resource, GIVES_BACK)))
-
     def _enqueue(self, errand: Errand) -> None:
         self._errands.append(errand)
         if len(self._errands) == 1:
             self._start(errand)
 
     def _start(self, errand: Errand) -> None:
-        statement, parameters, pgconn = errand.statement, errand.parameters, self._pgconn
+        statement, parameters, pgconn, prepared = errand.statement, errand.parameters, self._pgconn, self._prepared
         try:
             if parameters is None:
                 pgconn.send_query(statement)
-            elif self._prepared is None:
+            elif prepared is None:
                 query = self._queries[statement]
                 pgconn.send_query_params(query, parameters, None, FORMATS[len(parameters)], BINARY)
-            elif statement in self._prepared:
+            elif statement in prepared:
                 pgconn.send_query_prepared(statement, parameters, FORMATS[len(parameters)], BINARY)
             else:
                 self._errands.appendleft(self._preparation(statement))
@@ -216,48 +218,29 @@ class PostgresLink(Link):
         if self._prepared is not None and statement not in self._prepared:
             self._enqueue(self._preparation(statement))
 
-    def _finish(self) -> None:
-        """There are no more results of the errand under way."""
-        self._errands.popleft()
-        if self._errands:
-            self._start(self._errands[0])
-
-    def _take(self, result: "PGresult", arrived: "list[Replied | Said]") -> None:
-        errand = self._errands[0]
-        if result.status == ExecStatus.TUPLES_OK:
+    def _take(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Said]") -> None:
+        status = result.status
+        if status == TUPLES_OK:
             if result.ntuples or errand.otherwise is None:
-                arrived.append(self._reply(errand, result))
+                reply, self.store_time = reply_in(result, errand)
+                if errand.statement in (HANDS_OVER, RELEASES):
+                    reply = self._ended(errand, reply)
+                arrived.append(reply)
             else:
                 self._errands.insert(1, next_errand(errand, self._store.t_max))
-        elif result.status != ExecStatus.COMMAND_OK:
+        elif status != COMMAND_OK:
             self._take_error(errand, result, arrived)
 
-    def _reply(self, errand: Errand, result: "PGresult") -> "Replied":
-        if isinstance(errand.otherwise, Release):
-            return self._ended(errand, result)
-        if errand.otherwise is not None:
-            answer, self.store_time = grant_in(result, errand.parameters)
-            return answer
-        if errand.statement == b"trinco_read":
-            return item_in(result)
-        answer, self.store_time = answer_in(result)
-        return answer
-
-    def _ended(self, errand: Errand, result: "PGresult") -> Answer:
-        """The answer to a release. How it was done is likely to be how it is best done the next time."""
-        answer, statement, others_wait = RELEASED, errand.statement, errand.statement == HANDS_OVER
-        if statement == RELEASES:
-            answer, self.store_time = answer_in(result)
-            others_wait, answer = answer.smaller, answer.but(smaller=False)
-        else:
-            self.store_time = store_time_in(result)
-        if statement != GIVES_BACK:
-            assert errand.parameters is not None
-            if not others_wait:
-                self._shared.pop(errand.parameters[0], None)
-            elif len(self._shared) < MOST_SHARED:
-                self._shared[errand.parameters[0]] = statement
-        return answer
+    def _ended(self, errand: Errand, answer: "Any") -> Answer:
+        """The answer to a release of what others wait for, or did. How it was done is likely to be how it is best done
+        the next time."""
+        resource: bytes = errand.parameters[0]  # type: ignore[index]
+        if not (errand.statement == HANDS_OVER or answer.smaller):
+            self._shared.pop(resource, None)
+        elif len(self._shared) < MOST_SHARED:
+            self._shared[resource] = errand.statement
+        released: Answer = answer.but(smaller=False) if answer.smaller else answer
+        return released
 
     def _hear(self, arrived: "list[Replied | Said]") -> None:
         while (notification := self._pgconn.notifies()) is not None:
@@ -268,7 +251,7 @@ class PostgresLink(Link):
 
     def _take_error(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Said]") -> None:
         state, message = error_of(result)
-        if state.startswith("57P") or not state:
+        if state.startswith("57P") or not state or state in REMOVED:
             raise self._lost(message)
         if state == UNKNOWN_STATEMENT and self._prepared is not None:
             self._prepared = None

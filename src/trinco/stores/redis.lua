@@ -8,7 +8,7 @@
 --            queue    ttl, token, ticket, wait, serial, entry     yield   ticket, wait, entry
 --            extend   ttl                                         release, read  -
 --          A request with a ticket is a queue. Times are microseconds. '' is no ticket, no token or no serial, 'next'
---          is the token after the last; an entry that is not there is not sent.
+--          is the token after the last, or the clock: a server that has lost its last writes gives none out again; an entry that is not there is not sent.
 -- Answers  one string, because a client reads many of them: 'grade seconds microseconds', where the server's clock is
 --          the last two; where there is more to tell, ' token remaining' ('-' is no token); and where there is still
 --          more, ' smaller evidence ticket\n' and then the two entries: of these the line has the lengths, or '-'.
@@ -17,8 +17,8 @@
 -- What is let go of is handed over to the first in line, whose request stands if it has a serial; a waiter without one
 -- is woken and asks. Either is published to the address in the owner's name: to be woken is that name; to be handed
 -- over is a zero byte, 'attempt serial beyond grade token length evidence\n', the name, which is so long, and the
--- evidence where that is '+', which it may be for a tentative grant. Nobody there to hear it means that the waiter's process is gone: it is dropped, and the next one
--- is told.
+-- evidence where that is '+', which it may be for a tentative grant. Nobody there to hear it means that the waiter's
+-- process is gone: it is dropped, and the next one is told.
 --
 -- Nothing is written before everything is decided, so an error changes nothing; and nobody is told of what is not
 -- written.
@@ -49,7 +49,7 @@ if read and format == FORMAT and type(last_token) == 'number' and last_token >= 
   and (evidence == nil or type(evidence) == 'string') and type(waiters) == 'table' and next(waiters) == nil
   and more == nil then
   if operation == 'request' and holder == nil then
-    local token, ends = ARGV[5] == 'next' and last_token + 1 or tonumber(ARGV[5]), now + ARGV[4]
+    local token, ends = ARGV[5] == 'next' and math.max(last_token + 1, now) or tonumber(ARGV[5]), now + ARGV[4]
     if token and token > last_token and token < EXACT and (ARGV[5] == 'next' or token <= now + AHEAD) then
       local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, token, ARGV[6], owner, attempt, ends, nil, token,
         ARGV[6], waiters))
@@ -146,7 +146,7 @@ local function commit_token(token, entry) held_token, last_token, evidence = tok
 
 local function granted(token, entry) -- what a grant does to the token; the grade, and the evidence if it is tentative
   if token == '' or held_token then return 'committed', nil end
-  local number = token == 'next' and last_token + 1 or tonumber(token)
+  local number = token == 'next' and math.max(last_token + 1, now) or tonumber(token)
   if number < EXACT and (token == 'next' or (number > last_token and number <= now + AHEAD)) then
     commit_token(number, entry)
     return 'committed', nil
@@ -278,6 +278,13 @@ elseif operation ~= 'request' then
   return redis.error_reply('UNKNOWN operation')
 end
 
+local is_changed = false
+while not holder and waiters[1] and waiters[1].owner ~= owner
+  and (not ticket or is_smaller(waiters[1].owner, waiters[1].ticket, ticket)) and not ring(waiters[1].owner) do
+  table.remove(waiters, 1) -- it died together with whoever held before it, and would keep us out until its time is up
+  is_changed = true
+end
+
 local largest, largest_entry = nil, nil -- of the tickets of anybody else
 if holder and holder ~= owner and held_ticket then largest, largest_entry = held_ticket, held_entry end
 for place = 1, #waiters do
@@ -290,7 +297,8 @@ end
 local is_late = knows_later()
 if is_late or (holder and holder ~= owner) or (not holder and has_smaller(ticket)) then
   if not ticket or wait == 0 then
-    return answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
+    local reply = answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
+    return is_changed and written(reply) or reply
   end
   local stays_as_it_is = is_late
   for place = 1, #waiters do
@@ -304,7 +312,7 @@ if is_late or (holder and holder ~= owner) or (not holder and has_smaller(ticket
     ring(holder) -- it must yield if it does not hold the whole yet; its silence proves nothing
   end
   local reply = answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
-  return stays_as_it_is and reply or written(reply)
+  return stays_as_it_is and not is_changed and reply or written(reply)
 end
 
 if is_mine then

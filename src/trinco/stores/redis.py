@@ -1,8 +1,8 @@
 """One Redis server (or Valkey, or any that speaks RESP3 and runs Lua) as a store: one access is one round trip.
 
 The item is one string under ``trinco:{name}``; ``redis.lua`` is the twin of ``Item.apply`` and runs inside the server,
-by whose own clock it goes. Where ``apply`` names somebody to wake, the script publishes a hint to that process's
-channel; the waiter asks again and claims by itself. One connection carries accesses, answers and hints.
+by whose own clock it goes. What is let go of is handed over to the first in line, and the script publishes that to the
+channel of the waiter's process. One connection carries accesses, answers and what is published.
 
 The vendor's client makes the connection (DNS, TLS, unix sockets). From then on it is ours, so that no server can make
 us wait or fill our memory: see ``resp``. A server that may have forgotten stays out: see ``redis_epoch``.
@@ -11,15 +11,25 @@ us wait or fill our memory: see ``resp``. A server that may have forgotten stays
 import time
 from collections import deque
 from contextlib import suppress
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from trinco.core.errors import ConfigError, StoreUnavailable
-from trinco.core.value import Value
+from trinco.core.errors import ConfigError, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.terms import T_MAX
 from trinco.stores.redis_epoch import EPOCH, NEVER_HELD, Recovery, read_epoch, recovery, write_epoch
-from trinco.stores.redis_words import HANDED, SCRIPT, SCRIPT_NAME, answer, arguments, complaint, handed, item, micros
-from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire
+from trinco.stores.redis_url import parse, refuse_unknown_options
+from trinco.stores.redis_words import (
+    ADVICE,
+    HANDED,
+    SCRIPT,
+    Packed,
+    answer,
+    call,
+    complaint,
+    handed,
+    is_denial,
+    item,
+    micros,
+)
+from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire, pack
 from trinco.stores.store import Failed, Hint, Link, StaysOut, Store
 
 TYPE_CHECKING = False
@@ -33,55 +43,11 @@ if TYPE_CHECKING:
 
     Decode: TypeAlias = Callable[[Any], tuple[Replied, int] | None]
 
-DEFAULT_PORT = 6379
 MOST_AWAITED = 4096
 ITEM_LIMIT = 8 * REPLY_LIMIT
 """Of the reply to a read: 1024 waiters with entries of 4 KiB each."""
 NAMES_TIMEOUT_S = 30.0
 UPTIME_DIGITS = 12
-
-
-# What a URL means
-
-
-class Place(Value):
-    """A URL, understood. ``vendor`` is what the vendor's client gets, with the password; ``shown`` is for people."""
-
-    __slots__ = ("domain", "fresh", "shown", "t_max", "vendor")
-
-    def __init__(self, vendor: str, shown: str, domain: str, t_max: float = T_MAX, fresh: bool = False) -> None:
-        self.vendor = vendor
-        self.shown = shown
-        self.domain = domain
-        self.t_max = t_max
-        self.fresh = fresh
-
-
-def parse(url: str) -> Place:
-    """Our own options (``t_max``, ``fresh``) are taken out of the query; the rest is the vendor's."""
-    from trinco.core.duration import seconds
-
-    try:
-        parts = urlsplit(url)
-        port = parts.port or DEFAULT_PORT
-    except ValueError:  # whose words may quote the password
-        reason = "its port must be a number, and in a password write the characters /?#@: as %2F %3F %23 %40 %3A"
-        raise ConfigError(
-            f"a Redis URL is redis://user:password@host:port/0; this one cannot be read: {reason}"
-        ) from None
-    if parts.scheme not in ("redis", "rediss", "unix"):
-        raise ConfigError(f"a Redis URL begins with redis://, rediss:// or unix://, not with {parts.scheme}://")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    t_max, fresh = seconds(options.pop("t_max", str(T_MAX))), options.pop("fresh", "0")
-    if t_max <= 0 or fresh not in ("0", "1"):
-        raise ConfigError("in a Redis URL t_max is a duration above zero (t_max=60s), and fresh is 0 or 1")
-    vendor = "?".join(filter(None, (url.partition("?")[0], urlencode(options))))
-    user = f"{parts.username}@" if parts.username else ""
-    if parts.scheme == "unix":
-        return Place(vendor, f"unix://{user}{parts.path}", parts.path, t_max, fresh == "1")
-    host = parts.hostname or "localhost"
-    domain = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return Place(vendor, f"{parts.scheme}://{user}{domain}{parts.path}", domain, t_max, fresh == "1")
 
 
 # The store
@@ -95,6 +61,7 @@ class RedisStore(Store):
     def __init__(self, url: str) -> None:
         self._place = place = parse(url)
         super().__init__(place.shown, "handing-over", place.domain, local=False, t_max=place.t_max)
+        self._vendor_connection(1.0)  # whose options are refused here, and not when somebody waits for a lock
 
     def connect(self, address: str, timeout: float = 5.0) -> "RedisLink":
         deadline = time.monotonic() + timeout
@@ -123,14 +90,21 @@ class RedisStore(Store):
 
     def _vendor_connection(self, timeout: float) -> "Any":
         try:
+            from ssl import TLSVersion
+
+            from redis import RedisError
             from redis.connection import Connection, parse_url
         except ImportError as missing:
             raise ConfigError("redis:// needs the packages redis and hiredis: pip install 'trinco[redis]'") from missing
         try:
-            options: Any = parse_url(self._place.vendor)  # type: ignore[no-untyped-call]
+            bare, options = map(parse_url, (self._place.vendor.partition("?")[0], self._place.vendor))
+            refuse_unknown_options(self._place, bare.get("connection_class", Connection))
             options |= {"socket_connect_timeout": timeout, "socket_timeout": timeout}
+            TLSVersion(options.get("ssl_min_version", TLSVersion.MAXIMUM_SUPPORTED))  # the vendor looks too late
             return options.pop("connection_class", Connection)(**options)
-        except (TypeError, ValueError) as error:
+        except ConfigError:
+            raise
+        except (ValueError, RedisError) as error:
             raise ConfigError(f"{self.url}: an option of this URL is wrong: {error}") from None
 
     def _connected(self, vendor: "Any") -> "socket.socket":
@@ -146,7 +120,8 @@ class RedisStore(Store):
     def _checked(self, replies: "list[Any]") -> "list[Any]":
         for each in replies:
             if isinstance(each, ReplyError):
-                raise StoreUnavailable(f"{self.url}: {complaint(each)}")
+                kind = StoreForbidden if is_denial(each) else StoreUnavailable
+                raise kind(f"{self.url}: {complaint(each)}")
         return replies
 
     def _standing(self, wire: Wire, deadline: float) -> "tuple[bytes, bytes | None, Recovery | None]":
@@ -158,6 +133,8 @@ class RedisStore(Store):
         run_id, uptime = facts.get(b"run_id"), facts.get(b"uptime_in_seconds", b"")
         if not run_id or not uptime.isdigit() or len(uptime) > UPTIME_DIGITS:
             raise wire.broken("its INFO does not tell a run id and an uptime; is it a Redis server?")
+        if facts.get(b"role") == b"slave":
+            raise wire.broken(ADVICE["READONLY"])
         if facts.get(b"maxmemory_policy", b"").startswith(b"allkeys") and facts.get(b"maxmemory") != b"0":
             reason = "it throws any key away when its memory is full (maxmemory-policy allkeys-...), locks too; "
             raise wire.broken(reason + "set maxmemory-policy to noeviction or to one of volatile-...")
@@ -184,11 +161,13 @@ def _complaint(reply: "Any") -> str:
 
 # The link
 
+packed = Packed()
+
 
 class RedisLink(Link):
-    """Call ``expect_hints`` before the request that waits: a waiter whose process nobody hears is dropped by the next
-    release (it is back with its ticket at its next poll). ``store_time``: what the server's clock said in the latest
-    answer, in microseconds."""
+    """Call ``expect_hints`` before the request that waits: a waiter whose process nobody hears is dropped by whoever
+    releases or asks next (it is back with its ticket at its next poll). ``store_time``: what the server's clock said in
+    the latest answer, in microseconds."""
 
     __slots__ = (
         "_channel",
@@ -228,19 +207,17 @@ class RedisLink(Link):
             refusal = self._settle_epoch(self._epoch)
             if refusal is not None:
                 return refusal
-        words: Command
         if isinstance(access, Apply):
-            decode: Decode = answer
             try:
-                words = arguments(access.operation, self._t_max)
+                command, data = packed.call(resource, access.operation, self._t_max)
             except ValueError as error:
                 return Failed(f"{self._store.url}: nothing was done: {error}")
+            self._send(command, data, answer)
         elif isinstance(access, Read):
-            decode, words = item, ("read", "", 0)
             self._wire.reader.limit = ITEM_LIMIT
+            self._write(call(resource, ("read", "", 0)), item)
         else:
             return Failed(f"{self._store.url}: a Redis server is not asked to {type(access).__name__}")
-        self._write(("EVALSHA", SCRIPT_NAME, 1, f"trinco:{{{resource}}}", *words), decode)
         return None
 
     def _settle_epoch(self, epoch: bytes) -> StaysOut | None:
@@ -253,10 +230,13 @@ class RedisLink(Link):
         return None
 
     def _write(self, command: "Command", decode: "Decode | None" = None) -> None:
+        self._send(command, pack(command), decode)
+
+    def _send(self, command: "Command", data: bytes, decode: "Decode | None") -> None:
         if len(self._sent) >= MOST_AWAITED:
             raise self._wire.broken(f"{MOST_AWAITED} accesses are without an answer; it hangs, or the network does")
         self._sent.append((command, decode))
-        self._wire.write(command)
+        self._wire.write(data)
 
     def fileno(self) -> int:
         return self._wire.fileno()
@@ -274,7 +254,11 @@ class RedisLink(Link):
         if not self._sent:
             raise self._wire.broken("it answers what nobody asked; is it a Redis server?")
         command, decode = self._sent.popleft()
+        if isinstance(reply, ReplyError) and "READONLY" in reply.text:
+            raise self._wire.broken(complaint(reply))  # when it is a primary again, it may have forgotten: look anew
         if decode is None:
+            if isinstance(reply, ReplyError) and command[0] == "SET":
+                self._epoch = command[2]  # type: ignore[assignment]  # nobody knows of it yet
             return
         decoded = decode(reply)
         if decoded is not None:

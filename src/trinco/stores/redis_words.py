@@ -24,7 +24,7 @@ from trinco.leases.operation import (
     Request,
     Yield,
 )
-from trinco.stores.resp import ReplyError
+from trinco.stores.resp import ReplyError, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ ADVICE = {
 }
 
 
+DENIALS = ("NOAUTH", "WRONGPASS", "NOPERM")
+
+
 def complaint(error: ReplyError) -> str:
     """What a server's error means, with its own words where they add something. What went wrong inside the script has
     its code behind the place: ``@user_script: 237: -OOM command not allowed``."""
@@ -68,6 +71,11 @@ def complaint(error: ReplyError) -> str:
     words = (word.lstrip("-") for word in text.split(" ")[:8])
     code = next((word for word in words if word in ADVICE), None)
     return f"it says: {text}" if code is None else f"{ADVICE[code]} ({text[:120]})"
+
+
+def is_denial(error: ReplyError) -> bool:
+    """Whether it says that we may not."""
+    return error.text.partition(" ")[0] in DENIALS
 
 
 # Operations
@@ -129,6 +137,28 @@ def arguments(operation: Operation, t_max: int) -> "Command":
     """What the script is called with; ``t_max`` in microseconds. Raises ``ValueError`` for what it could not keep."""
     words: Command = _WORDS[type(operation)](operation, t_max)
     return words
+
+
+def call(resource: str, words: "Command") -> "Command":
+    return "EVALSHA", SCRIPT_NAME, 1, f"trinco:{{{resource}}}", *words
+
+
+class Packed:
+    """The call that was packed last, as words and as bytes: all servers of a quorum are sent the same."""
+
+    __slots__ = ("_latest",)
+
+    def __init__(self) -> None:
+        self._latest: tuple[object, str, int, Command, bytes] = (None, "", 0, (), b"")
+
+    def call(self, resource: str, operation: Operation, t_max: int) -> "tuple[Command, bytes]":
+        """Raises ``ValueError`` for what the script could not keep."""
+        packed, place, limit, command, data = self._latest  # in one step: other threads pack too
+        if packed is not operation or place != resource or limit != t_max:
+            command = call(resource, arguments(operation, t_max))
+            data = pack(command)
+            self._latest = operation, resource, t_max, command, data
+        return command, data
 
 
 # Replies

@@ -187,6 +187,14 @@ class Reader:
         complete.append(value)
 
 
+def pack(command: "Command") -> bytes:
+    """A command as it is sent. The vendor's code crashes if the handler of a signal raises while it makes text of a
+    number, so it gets none."""
+    words = tuple([str(word) if type(word) is int else word for word in command])
+    data: bytes = pack_command(words)  # type: ignore[arg-type]  # its stub allows one word
+    return data
+
+
 class Wire:
     """A connected socket that never blocks us. ``name`` is the store's, for the errors; after one it is of no use."""
 
@@ -210,9 +218,8 @@ class Wire:
     def broken(self, reason: str) -> StoreUnavailable:
         return StoreUnavailable(f"{self.name}: {reason}")
 
-    def write(self, command: "Command") -> None:
+    def write(self, data: bytes) -> None:
         """What the kernel does not take waits for the next call."""
-        data = pack_command(command)  # type: ignore[arg-type]  # its stub allows one word
         if self._unsent:
             self._unsent += data
             self.flush()
@@ -266,7 +273,7 @@ class Wire:
     def exchange(self, commands: "Sequence[Command]", deadline: float) -> "list[Any]":
         """Send commands and wait for their replies. Only while nothing else is under way."""
         for command in commands:
-            self.write(command)
+            self.write(pack(command))
         replies: list[Any] = []
         while len(replies) < len(commands):
             self._wait(deadline)

@@ -16,7 +16,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import ConfigError, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Versioned
 from trinco.leases.item import Item
 from trinco.leases.operation import Release
@@ -67,7 +67,12 @@ class SQLiteStore(Store):
     def __init__(
         self, path: str, *, t_max: float = 60.0, clock: "Callable[[], float]" = boottime, boot: Boot | None = None
     ) -> None:
-        self._path = os.path.realpath(path)  # a link to a file is that file
+        try:
+            self._path = os.path.realpath(path)  # a link to a file is that file
+        except FileNotFoundError:
+            raise ConfigError(
+                f"sqlite:///{path}: the current folder is gone: go to another one, or give the whole path"
+            ) from None
         super().__init__(f"sqlite:///{self._path}", "one-access", "this host", local=True, t_max=t_max)
         self._clock = clock
         self._boot = boot

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import time
 
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.stores.boot import Boot, mounts, network_filesystem
 from trinco.stores.clock import wall_microseconds
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 TOKENS_PER_BOOT = 2**20
 """How far the floor rises at a reboot, at the least: the time of day may be wrong then."""
+COMPANIONS = ("", "-wal", "-shm")
+"""What a database consists of while it is open: the file itself, SQLite's log, and the index of that."""
 SPINS = 2
 LONGEST_PAUSE = 0.003
 
@@ -107,10 +109,14 @@ _IN_WORDS = {
 }
 
 
+FORBIDDEN = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
+
+
 def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
     """One line: which store, what happened, what to do."""
     what = _IN_WORDS.get(_primary(error), "SQLite could not do it")
-    return StoreUnavailable(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
+    kind = StoreForbidden if _primary(error) in FORBIDDEN else StoreUnavailable
+    return kind(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
 
 
 class Database:
@@ -142,7 +148,8 @@ class Database:
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
         except OSError as error:
-            raise StoreUnavailable(
+            kind = StoreForbidden if isinstance(error, PermissionError) else StoreUnavailable
+            raise kind(
                 f"{self.url}: its folder cannot be made: {error.strerror} ({error.filename}); choose another path"
             ) from None
         shared = network_filesystem(os.path.realpath(folder), mounts())
@@ -151,12 +158,24 @@ class Database:
                 f"{self.url} is on a network file system ({shared}), where locks of several machines cannot be "
                 f"trusted: use a local disk, or a store on a server (redis://, postgresql://)"
             )
+        self._require_writable()
         try:
             return sqlite3.connect(
                 self._path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
             )
         except sqlite3.Error as error:
             raise in_words(self.url, error) from None
+
+    def _require_writable(self) -> None:
+        """Before SQLite opens it: even to read it would make files beside it that are ours, and that whoever may write
+        this one may not."""
+        for companion in COMPANIONS:
+            file = self._path + companion
+            if not os.access(file, os.W_OK) and os.path.exists(file):
+                raise StoreForbidden(
+                    f"{self.url}: {file} is read-only for us, and even to look at a lock is to write: make it "
+                    f"writable, or choose another path"
+                )
 
     def _patiently(self, action: "Callable[[], None]", timeout: float) -> None:
         patience = Patience(timeout)

@@ -175,12 +175,19 @@ class WakeFolder:
         return NO_DESCRIPTOR if self._own is None else self._own.fileno()
 
     def listen(self) -> None:
-        """Idempotent. Where it is impossible (the folder is another user's) we poll."""
-        if self._own is None:
-            try:
-                self._own = self._named()
-            except OSError:
-                return
+        """Idempotent; a name that somebody has removed is taken anew, since without it we are taken for dead. Where it
+        is impossible (the folder is another user's) we poll."""
+        if self._own is not None and self._inode_of(self._address) == self._inode:
+            return
+        before, self._own = self._own, None
+        self._close_folder()
+        try:
+            self._own = self._named()
+        except OSError:
+            return
+        finally:
+            if before is not None:
+                before.close()  # not earlier: who polls must see that the new one has another number
 
     def _named(self) -> "socket.socket":
         try:
@@ -209,10 +216,12 @@ class WakeFolder:
         return True
 
     def _is_dead(self, error: OSError, address: str) -> bool:
-        """No socket, or one that nobody listens to. Anything else (a full buffer, no permission) proves nothing."""
+        """No socket, or one that nobody listens to. Anything else (a full buffer, no permission, no folder at all)
+        proves nothing."""
         if error.errno == errno.ECONNREFUSED:
             self._remove(address)
-        return error.errno in (errno.ECONNREFUSED, errno.ENOENT)
+            return True
+        return error.errno == errno.ENOENT and os.path.isdir(self._folder)
 
     def heard(self) -> list[Hint]:
         """The hints that have arrived."""
@@ -236,6 +245,9 @@ class WakeFolder:
             if each is not None:
                 each.close()
         self._own = self._sender = None
+        self._close_folder()
+
+    def _close_folder(self) -> None:
         if self._descriptor != NO_DESCRIPTOR:
             os.close(self._descriptor)
             self._descriptor = NO_DESCRIPTOR

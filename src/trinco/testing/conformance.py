@@ -13,6 +13,7 @@ passes what is about that.
 
 from collections.abc import Callable
 from threading import Barrier, Thread
+from time import monotonic
 
 from trinco.leases.accesses import CommitTransaction, CompareAndSet, Versioned, Write, Written
 from trinco.leases.bases.catalogue import RUN_CODE
@@ -36,6 +37,8 @@ LATE = 3.0
 """How long after its end a lease may still be in the way: a machine can be busy."""
 AHEAD = 60_000_000
 """A minute in microseconds: a token that is larger than all that a store can know of a new lock."""
+PARTING = 3.0
+"""A store of this host has answered by then. One that is elsewhere may not, but a link to it may be closed any time."""
 RACERS = 16
 ROUNDS = 20
 ENTRY_BYTES = 4096
@@ -280,11 +283,24 @@ def _race(crowd: list[Person]) -> list[Answer]:
             answers[position] = error
 
     threads = [Thread(target=run, args=(position,), daemon=True) for position in range(len(crowd))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(2 * LIMIT)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * LIMIT)
+    finally:
+        _see_off(threads, line)
     return [_answered(answer) for answer in answers]
+
+
+def _see_off(threads: list[Thread], line: Barrier) -> None:
+    """Whoever is interrupted closes the links next. A connection to SQLite that is in use would not survive that, and
+    the process neither."""
+    line.abort()
+    end = monotonic() + PARTING
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(max(end - monotonic(), 0))
 
 
 def _answered(answer: "Answer | BaseException | None") -> Answer:

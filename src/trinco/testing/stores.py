@@ -6,7 +6,7 @@
 Leases that are renewed in the background are renewed while ``advance`` runs, if they are due and not over yet: two
 steps of 10 seconds keep a lease of 30 alive, one step of 40 loses it, as a process loses it that was asleep for so
 long. When ``advance`` returns, whatever had to happen by then has happened, ``on_lost`` included; threads that wait for
-a lock have been woken to look again.
+a lock have been woken to look again. Tasks (``.aio``) do their part as soon as their event loop runs again.
 """
 
 from collections.abc import Callable
@@ -56,3 +56,5 @@ def catch_up(service: LockService) -> None:
     keeper = service.desk.keeper
     if keeper is not None:
         keeper.catch_up()
+    if service._aio is not None:
+        service._aio.desk.catch_up()

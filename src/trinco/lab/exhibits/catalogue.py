@@ -1,6 +1,7 @@
 """Every exhibit by its name."""
 
 from trinco.core.errors import UsageError
+from trinco.core.nearest import suggest
 from trinco.lab.exhibits import (
     bakery_automaton,
     bakery_objects,
@@ -28,7 +29,6 @@ from trinco.lab.exhibits import (
     token_ring,
 )
 from trinco.lab.exhibits.exhibit import Exhibit
-from trinco.protocols.catalogue import suggest
 
 
 def by_number(exhibit: Exhibit) -> tuple[int, str]:

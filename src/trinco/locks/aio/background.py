@@ -23,6 +23,25 @@ def start_in_background(work: Callable[[], Awaitable[None]]) -> None:
     task.add_done_callback(_running.discard)
 
 
+def from_any_thread() -> Callable[[Callable[[], object]], object]:
+    """What any thread may call to have something called in the event loop that runs here."""
+    call: Callable[[Callable[[], object]], object]
+    if is_trio():
+        trio: Any = sys.modules["trio"]
+        call = trio.lowlevel.current_trio_token().run_sync_soon
+    else:
+        call = asyncio.get_running_loop().call_soon_threadsafe
+    return call
+
+
+def running_loop() -> object:
+    """The event loop that runs here; None if none does."""
+    if is_trio():
+        trio: Any = sys.modules["trio"]
+        return trio.lowlevel.current_trio_token()
+    return asyncio._get_running_loop()
+
+
 def is_trio() -> bool:
     trio = sys.modules.get("trio")
     return trio is not None and bool(trio.lowlevel.in_trio_run())

@@ -4,12 +4,15 @@ import inspect
 import logging
 from _thread import get_ident
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from trinco.core.errors import StoreUnavailable, UsageError
-from trinco.locks.aio.background import start_in_background
+from trinco.locks.aio.background import from_any_thread, running_loop, start_in_background
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.books import (
@@ -19,8 +22,9 @@ from trinco.locks.books import (
     LOOK_PATIENCE,
     WITHDRAWAL,
     Books,
+    are_settled,
+    has_all,
     is_renewing,
-    is_settled,
     unrenewed,
     why_over,
 )
@@ -35,6 +39,10 @@ if TYPE_CHECKING:
     from trinco.locks.claimant import Claimant
 
 
+PARTING = 1.0
+"""Seconds that an event loop in another thread has to close what belongs to it."""
+
+
 class AsyncDesk(Books):
     """All of it belongs to one event loop."""
 
@@ -42,8 +50,13 @@ class AsyncDesk(Books):
         super().__init__(hub, f)
         self.waiting = AsyncWaiting(hub)
         self._thread = 0
-        """Whose event loop uses it."""
+        self._loop: object = None
+        """The event loop that uses it, and its thread."""
         self._nudge: anyio.Event | None = None
+        self._call_in_loop: Callable[[Callable[[], object]], object] | None = None
+        """How another thread reaches that event loop."""
+        self._keeper: object = None
+        """Which of the tasks that have kept leases is to go on."""
         self._wakes_at = 0.0
         self._attends_at = NEVER
         """When to listen for releases that are not confirmed."""
@@ -52,6 +65,7 @@ class AsyncDesk(Books):
         self, name: str, resources: tuple[str, ...], options: Options, timeout: float | None
     ) -> AsyncLease | None:
         """A lease on the first of these resources that can be had within ``timeout``; cancelled, it leaves nothing."""
+        await checkpoint_if_cancelled()
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
         losses = self.hub.losses
         try:
@@ -63,12 +77,15 @@ class AsyncDesk(Books):
         if lease is not None:
             self.keep(lease)
             self._notice(min(lease.renew_at, lease.until))
+        else:
+            await self.waiting.be_fair()
         return lease
 
     async def _obtain(
         self, name: str, resources: tuple[str, ...], options: Options, deadline: float, timeout: float | None
     ) -> AsyncLease | None:
-        await self._contact(deadline)
+        if not await self._contact(deadline if timeout else NEVER):
+            return None
         lease = None
         if timeout == 0 or len(resources) > 1:
             lease = await self._try_each(name, resources, options, deadline if timeout else NEVER)
@@ -77,18 +94,29 @@ class AsyncDesk(Books):
         return lease
 
     def _require_own_loop(self) -> None:
-        """One loop at a time: what one of them waits for, the other would take in."""
+        """One loop at a time: what one of them waits for, the other would take in. What was begun in a loop that has
+        ended is seen to in the next."""
+        loop = running_loop()
+        if loop is self._loop:
+            return
         me = get_ident()
         if self._thread != me and self.hub.active:
             raise UsageError("this async lock service is in use by another event loop: connect once for each of them")
-        self._thread = me
+        self._thread, self._loop, self._call_in_loop = me, loop, from_any_thread()
+        self._nudge = None
+        self.waiting.move()
+        self._notice(min(self.next_due(), self._attends_at))
 
-    async def _contact(self, deadline: float) -> None:
+    async def _contact(self, deadline: float) -> bool:
+        """False if time was over before the stores could be connected to."""
         self._require_own_loop()
         if self.lacks_links():
             if not self.has_first_contact():
                 await self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
+            if self.is_too_late(deadline):
+                return False
             self.require_links()
+        return True
 
     async def _try_each(
         self, name: str, resources: tuple[str, ...], options: Options, deadline: float
@@ -106,17 +134,22 @@ class AsyncDesk(Books):
     ) -> AsyncLease | None:
         claimants = self.compete(resources, options, once=once)
         try:
-            await self.waiting.until(lambda: any(map(is_settled, claimants)), deadline, *claimants)
+            if not has_all(claimants):
+                await self.waiting.until(are_settled(claimants), deadline, *claimants)
+                self.require_open()
         except BaseException:
             self.withdraw(claimants)
             self._attend()
             with anyio.CancelScope(shield=True):
                 await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
             raise
+        if has_all(claimants):
+            return AsyncLease(self, name, claimants[0], options, None if resources[0] == name else first)
+        failure = self.failure(claimants)
         winner = self.winner(claimants)
-        if winner is None:
-            self.explain_failure(claimants)
         self._attend()
+        if failure is not None:
+            raise failure
         if winner is None:
             return None
         slot = None if winner.resource == name else first + claimants.index(winner)
@@ -135,7 +168,8 @@ class AsyncDesk(Books):
 
     def lose(self, lease: Lease, reason: str | None = None) -> None:
         self.mark_lost(lease, reason or why_over(lease))
-        lease.tell()
+        if lease.reason is not None:  # else it was given back meanwhile
+            lease.tell()
 
     async def release(self, lease: Lease) -> None:
         """The words leave before the first wait, so nothing that happens meanwhile can keep them back."""
@@ -155,7 +189,7 @@ class AsyncDesk(Books):
         def gone() -> bool:
             return self.are_gone([claimant])
 
-        if self.hub.settles(gone):
+        if gone():
             await self.waiting.be_fair()
             return
         with anyio.CancelScope(shield=True):
@@ -163,7 +197,8 @@ class AsyncDesk(Books):
 
     async def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
         patience = self.hub.clock() + seconds
-        await self._contact(patience)
+        if not await self._contact(patience):
+            self.require_links()
         look = Look(self.hub, resource)
         await self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
         return self.require_enough(look)
@@ -173,15 +208,59 @@ class AsyncDesk(Books):
         await self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
 
     async def close(self) -> None:
+        """Whoever waits is sent away, what is held is given back, and those who hold it hear of it; then hang up."""
+        if self.is_closed:
+            return
+        self._say_good_bye()
         with anyio.CancelScope(shield=True):
+            await self._hang_up()
+
+    def shut(self) -> None:
+        if self.is_closed:
+            return
+        if self._loop is not None and running_loop() is self._loop:
+            self._part()
+        elif not self._parts_in_its_loop():  # which has ended: nobody is left to be told
+            self.is_closed = True
             for lease in list(self.leases.values()):
-                await self.release(lease)
-        if not self.is_closed:
-            self.is_closed = self.hub.is_closed = True
-            await self.waiting.leave_poller()
+                self.mark_lost(lease, "closed")
+            self.waiting.stop_watching()
             self.hub.close()
-        if self._nudge is not None:
-            self._nudge.set()
+
+    def _parts_in_its_loop(self) -> bool:
+        """Have it closed by the event loop in another thread. Whether that was done."""
+        if self._call_in_loop is None or self._thread == get_ident():
+            return False
+        with suppress(RuntimeError):  # that loop has ended
+            self._call_in_loop(self._part)
+            patience = monotonic() + PARTING
+            while not self.is_closed and monotonic() < patience:
+                sleep(PARTING / 1000)
+        return self.is_closed
+
+    def _part(self) -> None:
+        """In the event loop, by somebody who cannot await it."""
+        if not self.is_closed:
+            self._say_good_bye()
+            start_in_background(self._hang_up)
+
+    def _say_good_bye(self) -> None:
+        self.is_closed = self.hub.is_closing = True
+        self.withdraw(self.waiting_claimants())
+        for lease in list(self.leases.values()):
+            self.lose(lease, "closed")
+
+    async def _hang_up(self) -> None:
+        leavers = [claimant for claimant in self.hub.active.values() if claimant.leaving]
+        try:
+            await self.waiting.until(lambda: self.are_gone(leavers), self.hub.clock() + FAREWELL, *leavers)
+            self.hub.is_closed = True
+            await self.waiting.leave_poller()
+        finally:
+            self.waiting.stop_watching()
+            self.hub.close()
+            if self._nudge is not None:
+                self._nudge.set()
 
     # Keeping: the twin of ``locks.keeper``, as a task
 
@@ -192,10 +271,25 @@ class AsyncDesk(Books):
         if self._nudge is None:
             self._nudge = anyio.Event()
             self._wakes_at = due
-            start_in_background(self._keep)
+            self._keeper = keeper = object()
+            start_in_background(lambda: self._keep(keeper))
         elif due < self._wakes_at:
             self._wakes_at = 0.0
             self._nudge.set()
+
+    def catch_up(self) -> None:
+        """Do what is due by the service's clock as soon as the event loop runs: for tests that move it."""
+        if self._thread == get_ident():
+            self._look_again()
+        elif self._call_in_loop is not None:
+            with suppress(RuntimeError):  # that loop has ended
+                self._call_in_loop(self._look_again)
+
+    def _look_again(self) -> None:
+        if self._nudge is not None:
+            self._wakes_at = 0.0
+            self._nudge.set()
+        self.waiting.wake_all()
 
     def _attend(self) -> None:
         """If somebody left and not all stores have confirmed it, somebody must listen, soon."""
@@ -204,12 +298,15 @@ class AsyncDesk(Books):
                 self._attends_at = self.hub.clock() + LINGER
             self._notice(self._attends_at)
 
-    async def _keep(self) -> None:
-        """Renew what is due, and see to releases that are not confirmed, until nothing is left to see to."""
+    async def _keep(self, keeper: object) -> None:
+        """Renew what is due, and see to releases that are not confirmed, until nothing is left to see to, or another
+        one does."""
         try:
             while not self.is_closed and self._nudge is not None and self._wakes_at != NEVER:
                 with anyio.move_on_after(max(self._wakes_at - self.hub.clock(), 0)):
                     await self._nudge.wait()
+                if self._keeper is not keeper:
+                    return
                 try:
                     lost = await self._round()
                 except StoreUnavailable:
@@ -219,14 +316,17 @@ class AsyncDesk(Books):
                 self._wakes_at = min(self.next_due(), self._attends_at)
                 self._nudge = anyio.Event()
         finally:
-            self._nudge = None
+            if self._keeper is keeper:
+                self._nudge = None
 
     async def _round(self) -> list[Lease]:
         renewing = self.start_due_renewals()
         attends = self._attends_at <= self.hub.clock()
         if attends:
             self._attends_at = NEVER
-        if renewing or (attends and self.has_leavers()):
+        if self.has_leavers():
+            self.hub.connect_missing()
+        if renewing or self.has_leavers():
             claimants = [lease.claimant for lease in renewing]
 
             def settled() -> bool:

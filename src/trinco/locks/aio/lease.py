@@ -38,6 +38,7 @@ class AsyncLease(Lease):
         await self._service.release(self)
 
     def tell(self) -> None:
+        """Make a loss loud, once: ``lost`` is set, the body is cancelled, ``on_lost`` is called."""
         if not self.is_news():
             return
         if self._alarm is not None:
@@ -57,3 +58,5 @@ class AsyncLease(Lease):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.release()
+        if self.reason is not None and error is None:
+            raise self.loss()

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 
-from trinco.core.errors import NotHeld, UsageError
+from trinco.core.errors import NotHeld, TrincoError, UsageError, of_one_process
 from trinco.locks.aio.lease import AsyncLease
-from trinco.locks.books import loss
 from trinco.locks.inspection import LockInfo
+from trinco.locks.lock import least_missed, require_idle
 from trinco.locks.options import Options, require_timeout
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class AsyncLock:
         return await self._service.desk.obtain(self.name, self._resources, self._options, 0)
 
     async def acquire(self, blocking: bool = True, timeout: float | timedelta = -1) -> bool:
+        """As ``Lock.acquire``: whether we got it. The lease is then in ``lease``; nothing is cancelled when it is
+        lost."""
         patience = require_timeout(timeout)
         if not blocking:
             if patience is not None:
@@ -60,10 +62,13 @@ class AsyncLock:
         """Give back what ``acquire`` got: what this task acquired last, or else whoever did."""
         if not self._acquired:
             raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
+        await self._acquired.pop(self._place_to_leave())[1].release()
+
+    def _place_to_leave(self) -> int:
+        """``asyncio.wait_for`` acquires in a task of its own."""
         me = _task()
-        places = [place for place, (who, _) in enumerate(self._acquired) if who == me]
-        _, lease = self._acquired.pop(places[-1] if places else -1)
-        await lease.release()
+        mine = [place for place, (who, _) in enumerate(self._acquired) if who == me]
+        return mine[-1] if mine else least_missed([lease for _, lease in self._acquired])
 
     async def locked(self) -> bool:
         """Whether anybody holds it (all units of a semaphore), here or elsewhere."""
@@ -73,32 +78,43 @@ class AsyncLock:
         return True
 
     async def inspect(self) -> LockInfo:
+        """Who holds it, and who waits."""
         return await self._service.inspect(self.name)
 
     @property
     def clock(self) -> Callable[[], float]:
+        """What time-outs are counted by."""
         return self._service.desk.hub.clock
 
     async def obtain(self, timeout: float | None) -> AsyncLease:
+        """For ``hold``: the lease, or ``AcquireTimeout``."""
         lease = await self._service.desk.obtain(self.name, self._resources, self._options, timeout)
         if lease is None:
             raise await self._service.timed_out(self.name, self._resources, timeout)
         return lease
 
     async def __aenter__(self) -> AsyncLease:
-        await self.acquire()
+        if not await self.acquire():
+            raise await self._service.timed_out(self.name, self._resources, None)
         me = _task()
         return next(lease for who, lease in reversed(self._acquired) if who == me)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        mine = next((lease for who, lease in reversed(self._acquired) if who == _task()), None)
-        if mine is None:
+        if not self._acquired:
             return
-        await self.release()
-        if mine.reason is not None and error is None:
-            raise loss(mine)
+        _, lease = self._acquired.pop(self._place_to_leave())  # a generator may be ended by another task
+        try:
+            await lease.release()
+        except TrincoError:
+            if error is None:
+                raise
+        if lease.reason is not None and error is None:
+            raise lease.loss()
+
+    def __reduce__(self) -> NoReturn:
+        raise of_one_process("lock", "make another where it is needed: trinco.connect(...).aio.lock(name)")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -113,6 +129,7 @@ class AsyncSemaphore(AsyncLock):
 
     @property
     def limit(self) -> int:
+        """How many may hold it at once."""
         return len(self._resources)
 
     async def inspect(self) -> LockInfo:
@@ -125,16 +142,23 @@ class AsyncSemaphore(AsyncLock):
 class AsyncHold:
     """One stay inside a lock. The body runs in a cancel scope that ends with the lease."""
 
-    __slots__ = ("_lease", "_lock", "_scope", "_timeout")
+    __slots__ = ("__weakref__", "_idle", "_lease", "_lock", "_scope", "_timeout")
 
     def __init__(self, lock: AsyncLock, timeout: float | None) -> None:
         self._lock = lock
         self._timeout = timeout
+        self._idle = [True]
+        """Emptied by whoever enters, until they have left."""
         self._lease: AsyncLease | None = None
         self._scope: anyio.CancelScope | None = None
 
     async def __aenter__(self) -> AsyncLease:
-        lease = await self._lock.obtain(self._timeout)
+        require_idle(self._idle)
+        try:
+            lease = await self._lock.obtain(self._timeout)
+        except BaseException:
+            self._idle.append(True)
+            raise
         self._lease = lease
         self._scope = lease.scope = anyio.CancelScope()
         self._scope.__enter__()
@@ -148,11 +172,21 @@ class AsyncHold:
         lease, scope = self._lease, self._scope
         assert lease is not None
         assert scope is not None
-        lease.scope = None
+        lease.scope = self._lease = self._scope = None
+        self._idle.append(True)
         try:
             await lease.release()
+        except TrincoError:
+            if error is None:
+                raise
         finally:
             swallowed = bool(scope.__exit__(kind, error, trace))
         if lease.reason is not None and (error is None or swallowed):
-            raise loss(lease)
+            raise lease.loss()
         return swallowed
+
+    def __reduce__(self) -> NoReturn:
+        raise of_one_process("hold", "call hold() for each stay")
+
+    def __repr__(self) -> str:
+        return f"<AsyncHold {self._lock.name!r} {'outside' if self._lease is None else self._lease}>"

@@ -1,18 +1,19 @@
 """A lock service for tasks, on the same stores as its blocking twin, over links of its own."""
 
+import os
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 import anyio.to_thread
 
-from trinco.core.errors import AcquireTimeout, TrincoError
+from trinco.core.errors import AcquireTimeout, TrincoError, of_one_process
 from trinco.locks.aio.desk import AsyncDesk
 from trinco.locks.aio.election import AsyncElection
 from trinco.locks.aio.lock import AsyncLock, AsyncSemaphore
 from trinco.locks.books import GLANCE
 from trinco.locks.inspection import LockInfo
-from trinco.locks.names import require_name
+from trinco.locks.names import require_name, require_token
 from trinco.locks.service import LockService, acquire_timeout, slots
 
 if TYPE_CHECKING:
@@ -25,16 +26,27 @@ class AsyncLockService:
 
     def __init__(self, service: LockService) -> None:
         self._service = service
-        self.desk = AsyncDesk(service.new_hub(), service.f)
+        self._desk = AsyncDesk(service.new_hub(), service.f)
+        self._process = os.getpid()
+
+    @property
+    def desk(self) -> AsyncDesk:
+        """Where leases are obtained; a forked child gets one of its own, with a name of its own."""
+        if self._process != os.getpid():
+            self._desk.forget()
+            self._desk, self._process = AsyncDesk(self._service.new_hub(), self._service.f), os.getpid()
+        return self._desk
 
     def lock(self, name: str, **options: "Unpack[LockOptions]") -> AsyncLock:
         """Options as for the blocking ``lock``."""
         return AsyncLock(self, require_name(name), (name,), self._service.options(options))
 
     def semaphore(self, name: str, limit: int, **options: "Unpack[LockOptions]") -> AsyncSemaphore:
+        """``limit`` may hold it at once; options as for the blocking ``lock``."""
         return AsyncSemaphore(self, name, slots(name, limit), self._service.options(options))
 
     def election(self, name: str, **options: "Unpack[LockOptions]") -> AsyncElection:
+        """One of all who stand for this name leads."""
         return AsyncElection(self.lock(name, **options))
 
     async def inspect(self, name: str) -> LockInfo:
@@ -49,6 +61,7 @@ class AsyncLockService:
 
     async def break_(self, name: str, *, token: int | None = None) -> bool:
         """Take a lock away from whoever holds it; see ``LockService.break_``."""
+        require_token(token)
         holder = (await self.desk.look(require_name(name))).holder(self._service.enough)
         if holder is None or (token is not None and holder.token != token):
             return False
@@ -57,20 +70,28 @@ class AsyncLockService:
         return after is None or after.claim != holder.claim
 
     async def health(self) -> "Sequence[StoreHealth]":
+        """What each store is worth; see ``LockService.health``."""
         return await anyio.to_thread.run_sync(self._service.health)
 
     async def timed_out(self, name: str, resources: tuple[str, ...], timeout: float | None) -> AcquireTimeout:
+        troubles = tuple(self.desk.hub.troubles)
         try:
             looks = [await self.desk.look(resource, GLANCE) for resource in resources]
             infos = [look.info(self.desk.hub, self._service.enough) for look in looks]
             holders = [info for info in infos if info.held]
         except TrincoError:
             holders = []
-        return acquire_timeout(name, holders, timeout, self.desk.hub.troubles)
+        return acquire_timeout(name, holders, timeout, troubles)
 
     async def close(self) -> None:
         """Release everything that is held, and hang up. Idempotent."""
         await self.desk.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise of_one_process("lock service", "connect again where it is needed: trinco.connect(...)")
+
+    def __repr__(self) -> str:
+        return f"<AsyncLockService of {self._service!r}>"
 
     async def __aenter__(self) -> "AsyncLockService":
         return self

@@ -15,7 +15,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint
 from trinco.core.errors import StoreUnavailable
 from trinco.locks.aio.background import is_trio
 from trinco.locks.hub import NEVER, Hub
-from trinco.locks.waiting import CLOSED, LONGEST_SLEEP
+from trinco.locks.waiting import CLOSED, GLANCE, LONGEST_SLEEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +29,14 @@ LONGEST_TURN = 0.001
 
 
 class AsyncWaiting:
-    __slots__ = ("_alarm", "_at_poller", "_loop", "_seen", "_sleepers", "_yielded_at", "hub")
+    __slots__ = ("_alarm", "_at_poller", "_loop", "_seen", "_sleepers", "_watched", "_yielded_at", "hub")
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
         self._loop: asyncio.AbstractEventLoop | None = None
         """Which loop watches the poller."""
+        self._watched = 0
+        """By which descriptor; it is to be forgotten even when the poller is closed."""
         self._seen: asyncio.Future[None] | None = None
         """What to resolve when it sees something."""
         self._alarm: asyncio.TimerHandle | None = None
@@ -43,36 +45,52 @@ class AsyncWaiting:
         self._at_poller = False
         self._sleepers: list[anyio.Event] = []
 
-    async def leave_poller(self) -> None:
-        """Have everybody look again, and nobody sleep at the poller."""
+    def wake_all(self) -> None:
+        """Have everybody look again: time may have passed by another clock than the system's."""
         for event in self._sleepers:
             event.set()
         self._sleepers = []
+        if self._at_poller:
+            self.hub.ring()
+
+    async def leave_poller(self) -> None:
+        """Have everybody look again, and nobody sleep at the poller."""
+        self.wake_all()
         while self._at_poller:
             self.hub.ring()
             await cancel_shielded_checkpoint()
-        self._stop_watching()
+        self.stop_watching()
+
+    def move(self) -> None:
+        """Another event loop takes over: those who slept in the one before sleep for ever."""
+        self.stop_watching()
+        self._seen = None
+        self._at_poller = False
+        self._sleepers = []
 
     async def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         """Sleep until something is done, or it is too late: then False."""
         hub = self.hub
         try:
-            if hub.settles(done):
-                return True
-            while True:
+            hub.deliver()
+            soon = hub.clock() + GLANCE if hub.owes_one_answer() else 0.0
+            while not done():
                 if hub.is_closed:
                     raise StoreUnavailable(CLOSED)
                 now = hub.clock()
                 if now >= deadline:
                     return False
-                nap = min(deadline - now, hub.next_due() - now, LONGEST_SLEEP)
+                due = soon if now < soon else hub.next_due()
+                nap = min(deadline - now, due - now, LONGEST_SLEEP)
                 if self._at_poller:
                     await self._sleep(nap, sleepers)
                 else:
                     await self._poll(nap, sleepers)
-                hub.pump()
-                if done():
-                    return True
+                if now < soon:
+                    hub.deliver()
+                else:
+                    hub.pump()
+            return True
         finally:
             if self._sleepers and not self._at_poller:
                 self._sleepers.pop(0).set()  # somebody must take our place
@@ -90,7 +108,7 @@ class AsyncWaiting:
         self._at_poller = True
         wake = hub.ring if is_trio() else self._wake
         for sleeper in sleepers:
-            sleeper.waker = wake
+            sleeper.wakers.append(wake)
         try:
             if is_trio():
                 with anyio.move_on_after(max(nap, 0)):
@@ -100,17 +118,19 @@ class AsyncWaiting:
         finally:
             self._at_poller = False
             for sleeper in sleepers:
-                if sleeper.waker == wake:
-                    sleeper.waker = None
+                sleeper.wakers.remove(wake)
         self._yielded_at = hub.clock()
         if hub.poller is not None:  # the service may have been closed meanwhile
-            hub.ready(hub.poller.poll(0))
+            events = hub.poller.poll(0)
+            hub.silence_bell(events)
+            hub.ready(events)
 
     async def _watch(self, nap: float) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._stop_watching()
-            loop.add_reader(self.hub.poller.fileno(), self._readable)
+            self.stop_watching()
+            self._watched = self.hub.poller.fileno()
+            loop.add_reader(self._watched, self._readable)
             self._loop = loop
         self._set_alarm(loop, loop.time() + nap)
         self._seen = seen = loop.create_future()
@@ -136,24 +156,24 @@ class AsyncWaiting:
 
     def _readable(self) -> None:
         if self._seen is None:
-            self._stop_watching()  # nobody wants to know: the loop would tell us for ever
+            self.stop_watching()  # nobody wants to know: the loop would tell us for ever
         else:
             _resolve(self._seen)
 
-    def _stop_watching(self) -> None:
+    def stop_watching(self) -> None:
         loop, self._loop = self._loop, None
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        if loop is not None and not loop.is_closed() and self.hub.poller is not None:
-            loop.remove_reader(self.hub.poller.fileno())
+        if loop is not None and not loop.is_closed():
+            loop.remove_reader(self._watched)
 
     async def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         event = anyio.Event()
         self._sleepers.append(event)
         wake = event.set
         for sleeper in sleepers:
-            sleeper.waker = wake
+            sleeper.wakers.append(wake)
         try:
             with anyio.move_on_after(max(nap, 0)):
                 await event.wait()
@@ -161,8 +181,7 @@ class AsyncWaiting:
             if event in self._sleepers:
                 self._sleepers.remove(event)
             for sleeper in sleepers:
-                if sleeper.waker is wake:  # it may serve somebody else by now
-                    sleeper.waker = None
+                sleeper.wakers.remove(wake)
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:

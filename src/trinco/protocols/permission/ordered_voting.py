@@ -131,5 +131,7 @@ class OrderedVotingSystem:
         m = self.voters(n)
         if not 0 < m < n - 1:
             raise UsageError(f"{n} nodes, of which {m} are to vote: there must be a voter, a sequencer and a client")
+        if self.numbers < 2:
+            raise UsageError(f"{self.numbers} numbers: it takes at least 2 to tell a message from the next")
         voters = [Voter(HoldBack(self.numbers)) for _ in range(m)]
         return [*voters, Sequencer(m, self.numbers), *(Client(m, self.numbers) for _ in range(n - m - 1))]

@@ -18,6 +18,7 @@ clients that have half each wait for ever (``slides/S-2``). Here a client counts
 what is not enough. Since it waits for all, no answer is ever left over from the attempt before.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,8 @@ CLAIMS = Claims(
     roles={"coordinator": Formula("m"), "client": Formula("n-m")},
 )
 
+MOST_DOUBLINGS = 60
+"""More would be no time that a clock has."""
 USUAL = 3
 """Coordinators, where nobody says how many."""
 
@@ -153,5 +156,9 @@ class VotingSystem:
             raise UsageError(f"{n} nodes, of which {m} are to be coordinators: there must be one, and a client")
         if not m < 2 * votes <= 2 * m:
             raise UsageError(f"{votes} of {m} votes: it takes more than half, and there are no more than {m}")
+        if not 0 < self.slot < math.inf:
+            raise UsageError(f"a slot of {self.slot:g}: the back-off needs a time above 0, and an end")
+        if not 0 <= self.doublings <= MOST_DOUBLINGS:
+            raise UsageError(f"{self.doublings} doublings: the back-off may double 0 to {MOST_DOUBLINGS} times")
         clients = [Client(m, votes, self.slot, self.doublings) for _ in range(n - m)]
         return [*(Coordinator() for _ in range(m)), *clients]

@@ -1,0 +1,181 @@
+"""A lock service that is closed from outside its event loop, and event loops that come and go."""
+
+import asyncio
+import socket
+import threading
+import time
+
+import anyio
+import pytest
+
+import trinco
+from tests.locks.cancelling import BACKENDS, run
+from tests.locks.services import LIMIT, eventually, one_store, take
+from tests.stores.servers import RedisServer
+from trinco.core.errors import LeaseLost, StoreUnavailable
+from trinco.locks.service import LockService
+from trinco.stores.memory import MemoryStore
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_blocking_close_is_loud_for_tasks(backend: str) -> None:
+    """``with trinco.connect(...)`` around tasks: what they hold is given away, so they must not go on."""
+    store = MemoryStore("shared")
+    told: list[str | None] = []
+    ends: list[str] = []
+
+    async def body(locks: LockService) -> None:
+        try:
+            async with locks.aio.lock("door", on_lost=lambda lease: told.append(lease.reason)).hold():
+                await anyio.sleep(LIMIT)
+                ends.append("went on")
+        except LeaseLost as error:
+            ends.append(error.reason)
+
+    async def wait(locks: LockService) -> None:
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await locks.aio.lock("taken").acquire()
+        ends.append("sent away")
+
+    async def main() -> None:
+        locks, others = one_store(store), one_store(store)
+        take(others.lock("taken"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(body, locks)
+            tasks.start_soon(wait, locks)
+            await anyio.sleep(0.05)
+            locks.close()
+            assert others.lock("door").try_acquire() is not None
+        others.close()
+
+    run(backend, main)
+    assert sorted(ends) == ["closed", "sent away"]
+    assert told == ["closed"]
+
+
+def test_a_close_by_another_thread_is_done_in_the_event_loop() -> None:
+    store = MemoryStore("shared")
+    ends: list[str] = []
+
+    async def main() -> None:
+        locks = one_store(store)
+        closer = threading.Timer(0.05, locks.close)
+        closer.start()
+        try:
+            async with locks.aio.lock("door").hold():
+                await asyncio.sleep(LIMIT)
+        except LeaseLost as error:
+            ends.append(error.reason)
+        closer.join()
+
+    asyncio.run(main())
+    assert ends == ["closed"]
+
+
+def test_an_event_loop_forgets_the_descriptor_of_a_closed_service() -> None:
+    """Else the next connection that gets its number is never heard."""
+
+    async def main() -> None:
+        store = MemoryStore("shared")
+        with one_store(store) as others:
+            theirs = take(others.lock("door"))
+            locks = one_store(store)
+            assert not await locks.aio.lock("door").acquire(timeout=0.05)
+            poller = locks.aio.desk.hub.poller.fileno()
+            locks.close()
+            theirs.release()
+            await asyncio.sleep(0.1)
+        pairs = []
+        while True:
+            pairs.append(socket.socketpair())
+            near = next((each for each in pairs[-1] if each.fileno() == poller), None)
+            if near is not None or len(pairs) > 50:
+                break
+        assert near is not None, "the number was not given out again"
+        heard = asyncio.Event()
+        asyncio.get_running_loop().add_reader(near, heard.set)
+        next(each for each in pairs[-1] if each is not near).send(b"!")
+        await asyncio.wait_for(heard.wait(), LIMIT)
+        asyncio.get_running_loop().remove_reader(near)
+        for pair in pairs:
+            for each in pair:
+                each.close()
+
+    asyncio.run(main())
+
+
+def test_closing_tells_everybody_before_it_waits_for_anybody() -> None:
+    """A server that is silent keeps no body going: each would go on without its lock."""
+    with RedisServer() as server:
+
+        async def main() -> None:
+            locks = trinco.connect(server.url)
+            cancelled: list[float] = []
+
+            async def body(name: str) -> None:
+                try:
+                    async with locks.aio.lock(name).hold():
+                        await asyncio.sleep(LIMIT)
+                except LeaseLost:
+                    cancelled.append(time.monotonic())
+
+            tasks = [asyncio.create_task(body(str(each))) for each in range(3)]
+            await asyncio.sleep(0.2)
+            server.pause()
+            began = time.monotonic()
+            closing = asyncio.create_task(locks.aio.close())
+            await asyncio.sleep(0.5)
+            server.resume()
+            await asyncio.gather(closing, *tasks)
+            assert len(cancelled) == 3
+            assert max(cancelled) - began < 0.5
+
+        asyncio.run(main())
+
+
+def test_a_second_event_loop_renews_and_cancels_too() -> None:
+    """The first was closed without ending its tasks, as ``run_until_complete`` and ``close`` leave it."""
+    with one_store() as locks:
+        first = asyncio.new_event_loop()
+        lease = first.run_until_complete(locks.aio.lock("first", ttl=1).try_acquire())
+        assert lease is not None
+        first.close()
+
+        async def hold() -> None:
+            async with locks.aio.lock("second", ttl=1).hold() as lease:
+                await asyncio.sleep(1.5)
+                assert lease.valid
+                locks.break_("second")
+                await asyncio.sleep(LIMIT)
+
+        with pytest.raises(LeaseLost) as caught:
+            asyncio.run(hold())
+        assert caught.value.reason == "revoked"
+
+
+def test_a_service_that_is_closed_has_no_tasks() -> None:
+    locks = one_store()
+    locks.close()
+
+    async def main() -> None:
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await locks.aio.lock("door").acquire()
+
+    asyncio.run(main())
+
+
+def test_a_close_that_was_interrupted_can_be_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore("shared")
+    with one_store(store) as others:
+        locks = one_store(store)
+        take(locks.lock("door"))
+        with monkeypatch.context() as patch:
+            patch.setattr(locks.desk, "lose", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                locks.close()
+        locks.close()
+        eventually(lambda: not others.inspect("door").held)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
