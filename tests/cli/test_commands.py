@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -59,6 +60,16 @@ class TestTheCatalogue:
         text = trinco("protocols", "token-ring").stdout
         assert "testemunho" in text
         assert "at most n-1" in text
+
+    def test_shows_a_choice_by_the_word_that_makes_it(self) -> None:
+        assert ", policy=priority," in trinco("protocols", "quorum-lease").stdout
+        (entry,) = facts("protocols", "quorum-lease")
+        assert entry["settings"]["policy"] == "priority"
+
+    @pytest.mark.parametrize("command", ["protocols", "exhibit", "reproduce"])
+    def test_help_promises_no_single_object_where_a_list_is_printed(self, command: str) -> None:
+        assert "one JSON object" not in trinco(command, "--help").stdout
+        assert isinstance(facts(command), list)
 
     def test_says_which_strategies_there_are(self) -> None:
         text = trinco("protocols", "--byzantine").stdout
@@ -137,6 +148,39 @@ class TestSimulating:
         told = facts("sim", "token-ring", "--until", "3", code=3)
         assert told["verdict"] == "inconclusive"
 
+    @pytest.mark.parametrize(
+        "bound", [("--until", "30"), ("--max-events", "2000"), ("--max-memory", "60")], ids=lambda bound: bound[0]
+    )
+    def test_a_run_that_would_never_end_names_the_bound_that_ended_it(self, bound: tuple[str, str]) -> None:
+        done = trinco("sim", "quorum-lease", "--fault", "crash:3@5", "--fault", "crash:4@5", *bound)
+        assert done.returncode == 3
+        assert f"INCONCLUSIVE: a bound, {' '.join(bound)}, cut the run off" in done.stdout
+
+    def test_the_trace_of_a_run_that_took_too_much_memory_says_that_it_was_cut_off(self, tmp_path: Path) -> None:
+        file = tmp_path / "run.ndjson"
+        endless = ("sim", "quorum-lease", "--fault", "crash:3@5", "--fault", "crash:4@5", "--max-memory", "60")
+        told = facts(*endless, "--trace", str(file), code=3)
+        assert (told["verdict"], told["bound"]) == ("inconclusive", "--max-memory 60")
+        assert 0 < told["duration"] < 1e9
+        assert told["seconds"] > 0
+        assert json.loads(file.read_text().partition("\n")[0])["finished"] is False
+
+    def test_a_run_that_ends_by_itself_names_no_bound(self) -> None:
+        assert facts("sim", "coordinator")["bound"] is None
+
+    def test_seeds_without_a_violation_leave_no_trace_and_say_so(self, tmp_path: Path) -> None:
+        file = tmp_path / "run.ndjson"
+        done = trinco("sim", "coordinator", "--seeds", "2", "--jobs", "1", "--trace", str(file))
+        assert done.returncode == 0
+        assert f"{file} was not written: no seed violates anything" in done.stderr
+        assert not file.exists()
+
+    @pytest.mark.parametrize("faults", [("crash:4@44",), ("crash:4@10", "crash:3@60"), ("crash:0@5", "crash:4@5")])
+    def test_somebody_who_lives_notices_each_crash_of_an_election(self, faults: tuple[str, ...]) -> None:
+        told = facts("sim", "bully", "-n", "5", *(word for fault in faults for word in ("--fault", fault)))
+        assert told["violation"] is None
+        assert told["messages"] > 0
+
 
 class TestChecking:
     @pytest.mark.parametrize(("rounds", "states"), [("2", 25_674), ("3", 122_015)])
@@ -155,6 +199,32 @@ class TestChecking:
 
     def test_says_so_for_people(self) -> None:
         assert "no violation: safe, deadlock-free, starvation-free" in trinco("check", "token-ring", "-n", "4").stdout
+
+    def test_says_how_often_timers_fired_where_there_are_any(self) -> None:
+        assert ", fires 3\n" in trinco("check", "voting").stdout
+        assert ", fires 1\n" in trinco("check", "voting", "--fires", "1").stdout
+        assert "fires" not in trinco("check", "token-ring").stdout
+
+    def test_gives_no_verdict_that_the_claims_deny(self) -> None:
+        shown = trinco("check", "voting").stdout
+        assert "safe, no deadlock within these bounds, no starvation within these bounds" in shown
+
+    def test_without_n_there_are_as_many_nodes_as_the_protocol_needs(self) -> None:
+        assert facts("check", "bakery", "--max-states", "100", code=3)["n"] == 5
+        assert facts("check", "token-ring")["n"] == 3
+
+    def test_the_election_of_the_examples_has_a_verdict_in_seconds(self) -> None:
+        example = ("check", "bully", "-n", "3", "--crashes", "1", "--restarts", "1")
+        assert " ".join(example) in trinco("check", "--help").stdout
+        assert facts(*example)["verdict"] == "no violation"
+
+    @pytest.mark.parametrize("flag", ["--trace", "--write-test"])
+    def test_without_a_counterexample_none_is_written_and_that_is_said(self, flag: str, tmp_path: Path) -> None:
+        file = tmp_path / "kept"
+        done = trinco("check", "token-ring", flag, str(file))
+        assert done.returncode == 0
+        assert done.stderr == f"trinco: {file} was not written: there is no counterexample\n"
+        assert not file.exists()
 
     def test_a_bound_ends_without_a_verdict(self) -> None:
         told = facts("check", "ricart-agrawala", "--max-states", "100", code=3)
@@ -224,6 +294,27 @@ class TestVerifying:
         assert "ENTERS" in trinco("verify", file, "--timeline").stdout
 
     @pytest.mark.parametrize(
+        ("exhibit", "told"),
+        [
+            ("slides/S-5", "the checker found: deadlock: p0 and p1 wait and nothing can move"),
+            ("slides/S-4", "the checker found: "),
+            ("bakery/F9", "p0 entered with token"),
+            ("quorum-lease/untagged-commit", "p1 entered with token 2 after 2"),
+        ],
+    )
+    def test_a_counterexample_of_the_checker_is_never_passed(self, tmp_path: Path, exhibit: str, told: str) -> None:
+        file = str(tmp_path / "run.ndjson")
+        trinco("exhibit", exhibit, "--trace", file)
+        assert told in facts("verify", file, code=1)["violation"]
+
+    def test_says_who_still_waits_where_the_run_was_cut_off(self, tmp_path: Path) -> None:
+        file = str(tmp_path / "run.ndjson")
+        trinco("sim", "coordinator", "--workload", "saturated", "--until", "4", "--trace", file)
+        done = trinco("verify", file)
+        assert done.returncode == 0
+        assert re.search(r"nothing wrong so far.*; p\d.* still wait", done.stdout)
+
+    @pytest.mark.parametrize(
         ("setting", "monitor"),
         [(("robust-k", "-k", "1"), "TokenRises"), (("chandy-misra", "--set", "graph=ring"), "NoNeighboursInside")],
     )
@@ -239,6 +330,7 @@ class TestVerifying:
         ("damage", "told"),
         [
             (lambda data: data[:-40], "cut off"),
+            (lambda data: b"".join(data.splitlines(keepends=True)[:-3]), "cut off"),
             (lambda data: data.replace(b'"kind":"grant"', b'"kind":"gremlin"', 1), "line "),
             (lambda data: b"\x80\x81" + data, "line 1"),
             (lambda data: b"", "line 1"),
@@ -263,12 +355,21 @@ class TestWrongCalls:
         ("call", "told"),
         [
             ((), "COMMAND"),
-            (("simulate",), "invalid choice"),
+            (("simulate",), "there is no 'simulate' (there are run, "),
+            (("rnu",), "there is no 'rnu', did you mean 'run'?"),
+            (("nope",), "there is no 'nope' (there are run, "),
+            (("keys", "shwo"), "did you mean 'show'?"),
+            (("status", "--jsn", "x"), "there is no option '--jsn', did you mean '--json'?"),
+            (("sim", "nope"), "there is no protocol 'nope' ("),
+            (("exhibit", "nope"), "there is no exhibit 'nope' ("),
+            (("reproduce", "nope"), "there is no experiment 'nope' ("),
             (("sim",), "protocol"),
-            (("sim", "nosuch"), "did you mean"),
             (("check", "ricart-agrawal"), "did you mean 'ricart-agrawala'?"),
             (("exhibit", "slides/S-99"), "did you mean 'slides/S-"),
             (("protocols", "tokenring"), "did you mean 'token-ring'?"),
+            (("sim", "ordered-voting", "--set", "numbers=0"), "at least 2"),
+            (("check", "voting", "--set", "doublings=-1"), "doublings"),
+            (("sim", "voting", "--set", "slot=nan"), "slot"),
             (("sim", "coordinator", "-n", "0"), "at least 1"),
             (("sim", "token-ring", "-n", "1"), "at least 2"),
             (("sim", "coordinator", "-n", "many"), "whole number"),
@@ -304,6 +405,35 @@ class TestWrongCalls:
             (("check", "coordinator", "--bypass"), "no claim about overtaking"),
             (("check", "coordinator", "--max-states", "0"), "at least 1"),
             (("check", "token-ring", "-n", "1"), "at least 2"),
+            (("check", "ricart-agrawala", "--crashes", "1"), "--beyond-claims"),
+            (("check", "ricart-agrawala", "--network", "unordered"), "--beyond-claims"),
+            (("check", "ricart-agrawala", "--no-time"), "--no-time is for quorum-lease"),
+            (("check", "ricart-agrawala", "--restarts", "1"), "give --crashes too"),
+            (("check", "bully", "--rounds", "2"), "'--rounds' is for other protocols"),
+            (("check", "bully", "--bypass"), "'--bypass' is for other protocols"),
+            (("check", "quorum-lease", "--crashes", "1", "--restarts", "1"), "'--restarts' is not for quorum-lease"),
+            (("check", "quorum-lease", "--drift", "1", "--drifting", "5"), "only 2 clients"),
+            (("check", "quorum-lease", "--drifting", "1"), "give --drift too"),
+            (("check", "quorum-lease", "--set", "policy=backoff"), "use --policy"),
+            (("sim", "quorum-lease", "--set", "f=0"), "use -f"),
+            (("sim", "quorum-lease", "--set", "wait=2"), "options of its own"),
+            (("exhibit", "--trace", "run.ndjson"), "name the exhibit"),
+            (("exhibit", "--write-test", "test_it.py"), "name the exhibit"),
+            (("sim", "coordinator", "--timeline", "--seeds", "3"), "--timeline draws a single run"),
+            (("sim", "coordinator", "--timeline", "--no-trace"), "contradicts --no-trace"),
+            (("sim", "coordinator", "--max-memory", "100", "--seeds", "3"), "--max-memory is for a single run"),
+            (("sim", "coordinator", "--ask", "1@1+1", "--workload", "open"), "'--workload' would change nothing"),
+            (("sim", "coordinator", "--ask", "1@1+1", "--entries", "3"), "'--entries' would change nothing"),
+            (("sim", "coordinator", "--workload", "one-shot", "--entries", "3"), "makes no use of '--entries'"),
+            (("sim", "ricart-agrawala", "--notice", "1@1"), "is no election"),
+            (("sim", "bully", "--ask", "1@1+1"), "'--ask' is for other protocols"),
+            (("sim", "bully", "--workload", "open"), "'--workload' is for other protocols"),
+            (("sim", "bully", "--entries", "3"), "'--entries' is for other protocols"),
+            (("sim", "bully", "--crashes", "1"), "say with --notice"),
+            (("sim", "coordinator", "--fault", "crash:9@1"), "trinco: crash:9@1: there is no node 9"),
+            (("sim", "coordinator", "--fault", "restart:1@1"), "restart:1@1: node 1 has not crashed by then"),
+            (("sim", "coordinator", "--fault", "restart:1@1", "--fault", "crash:1@2"), "has not crashed by then"),
+            (("sim", "coordinator", "--fault", "partition:0,1|1,2@1+1"), "node 1 is named twice"),
         ],
     )
     def test_get_one_clear_line_and_exit_64(self, call: tuple[str, ...], told: str) -> None:
@@ -321,6 +451,39 @@ class TestWrongCalls:
         call = " ".join([*TRINCO, "sim", "ricart-agrawala", "-n", "5", "--timeline"])
         done = subprocess.run(f"{call} | head -1", shell=True, capture_output=True, text=True, timeout=60, check=True)
         assert not done.stderr
+
+
+class TestTheMakefile:
+    def make(self, *arguments: str) -> str:
+        root = Path(__file__).parents[2]
+        call = ["make", "--no-print-directory", *arguments]
+        return subprocess.run(call, cwd=root, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    def test_help_has_a_line_for_each_target(self) -> None:
+        told = dict(line.split(maxsplit=1) for line in self.make("help").splitlines())
+        assert set(told) == {"setup", "demo", "test", "prove", "lint", "bench", "docs", "clean", "help"}
+        assert all(told.values())
+
+    def test_without_a_target_it_says_what_it_did(self) -> None:
+        assert "Trinco is set up" in self.make("--dry-run")
+        assert "Trinco is set up" not in self.make("--dry-run", "lint")
+
+
+class TestOutOfMemory:
+    @pytest.mark.parametrize(
+        "call",
+        [
+            ("check", "ricart-agrawala", "-n", "4", "--rounds", "3"),
+            ("sim", "ricart-agrawala", "-n", "50", "--entries", "100000"),
+        ],
+    )
+    def test_is_a_bound_and_no_bug(self, call: tuple[str, ...]) -> None:
+        words = " ".join([*TRINCO, *call])
+        done = subprocess.run(
+            f"ulimit -v 300000; exec {words}", shell=True, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+        assert "out of memory" in done.stderr.splitlines()[-1]
 
 
 class TestKilled:
@@ -368,7 +531,8 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30.0, every: float 
 
 class TestCtrlC:
     def interrupt(self, *arguments: str, after: str) -> tuple[int, str]:
-        """Run on a terminal, press Ctrl-C once ``after`` is to be seen, and give the exit code and what was shown."""
+        """Run on a terminal, press Ctrl-C once ``after`` is to be seen, and give the exit code and what was shown, on
+        one line: where a terminal ends a line depends on the numbers in it."""
         screen, terminal = pty.openpty()
         process = subprocess.Popen([*TRINCO, *arguments], stdout=terminal, stderr=terminal, start_new_session=True)
         os.close(terminal)
@@ -383,7 +547,7 @@ class TestCtrlC:
                 pressed = True
                 os.killpg(process.pid, signal.SIGINT)
         os.close(screen)
-        return process.wait(timeout=30), shown
+        return process.wait(timeout=30), " ".join(shown.split())
 
     def test_ends_a_check_and_says_what_was_explored(self) -> None:
         code, shown = self.interrupt("check", "ricart-agrawala", "-n", "4", "--rounds", "3", after="states/s")

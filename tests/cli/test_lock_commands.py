@@ -6,13 +6,15 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import trinco
 from tests.cli import unfit_stores
+from tests.stores.servers import RedisServer
 from trinco.leases.keys import MacKey
 from trinco.locks.service import LockService
 from trinco.stores.catalogue import open_store
@@ -101,6 +103,14 @@ class TestStatus:
             text = here.trinco("status", "nightly").stdout
         for words in ("held", "ana@laptop:1", str(lease.token), "backup of db7", "nobody"):
             assert words in text
+
+    @pytest.mark.parametrize("kind", ["sqlite:///", "dir://"])
+    def test_a_lock_that_was_released_keeps_its_token(self, here: Place, tmp_path: Path, kind: str) -> None:
+        url = f"{kind}{tmp_path}/store"
+        with trinco.connect(url) as service, service.lock("nightly").hold() as lease:
+            token = lease.token
+        told = here.facts("status", "-u", url, "nightly")
+        assert (told["held"], told["token"]) == (False, token)
 
     def test_a_free_lock_is_no_error(self, here: Place) -> None:
         done = here.trinco("status", "nightly")
@@ -312,6 +322,19 @@ class TestKeys:
         (here.folder / "trinco.toml").write_text(f'[service.backups]\nurl = "{here.url}"\nkeys = "own.json"\n')
         assert here.trinco("keys", "make", "-u", "@backups").returncode == 0
         assert (here.folder / "own.json").exists()
+
+
+# What we may not use
+
+
+@pytest.mark.parametrize("call", [("status", "x"), ("list",), ("wait", "x"), ("run", "x", "--", "true")])
+def test_a_store_that_refuses_our_password_is_77(
+    here: Place, redis_servers: Callable[..., RedisServer], call: tuple[str, ...]
+) -> None:
+    server = redis_servers("--requirepass", "right")
+    for login in ("", ":wrong@"):
+        url = server.url.replace("//", f"//{login}")
+        assert "password" in here.complaint(call[0], "-u", url, *call[1:], code=77)
 
 
 @pytest.mark.parametrize("command", ["status", "list", "wait", "break", "health", "keys", "doctor"])

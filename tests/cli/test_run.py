@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.stores.servers import RedisServer
+from trinco.cli.child import Child
 from trinco.locks.service import connect
 
 TRINCO = [sys.executable, "-m", "trinco"]
@@ -162,6 +163,29 @@ class TestTheCommand:
     def test_a_broken_pipe_ends_it_as_usual(self, trinco_run: Any) -> None:
         assert trinco_run("x", "--", "sh", "-c", "yes | head -n 1").end()[:2] == (0, "y\n")
 
+    def test_a_script_without_a_first_line_is_a_shell_s(self, trinco_run: Callable[..., Run], tmp_path: Path) -> None:
+        (tmp_path / "script").write_text("echo plain $1\n")
+        (tmp_path / "script").chmod(0o755)
+        assert trinco_run("x", "--", "./script", "words").end()[:2] == (0, "plain words\n")
+
+    def test_an_interpreter_that_is_missing_is_told_apart(self, trinco_run: Callable[..., Run], tmp_path: Path) -> None:
+        (tmp_path / "script").write_text("#!/no/such/shell\n")
+        (tmp_path / "script").chmod(0o755)
+        code, _, said = trinco_run("x", "--", "./script").end()
+        assert code == 126
+        assert "interpreter" in said
+
+    def test_signals_that_are_blocked_around_us_are_blocked_for_the_command_and_harm_nobody(
+        self, trinco_run: Callable[..., Run]
+    ) -> None:
+        def block() -> None:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+
+        show = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+        code, out, _ = trinco_run("x", "--", sys.executable, "-c", show, preexec_fn=block).end()
+        assert code == 0
+        assert "SIGCHLD" in out
+
     @pytest.mark.parametrize(("command", "code"), [("no-such-command", 127), ("/etc/passwd", 126), ("/", 126)])
     def test_one_that_cannot_be_started_leaves_the_lock_free(self, trinco_run: Any, command: str, code: int) -> None:
         ended, _, said = trinco_run("x", "--", command).end()
@@ -206,12 +230,16 @@ class TestUsage:
         [
             (("-n", "-w", "1", "x"), 64, "not allowed with"),
             (("--ttl", "soon", "x"), 64, "'soon' is no duration"),
+            (("--tll", "3", "x"), 64, "there is no option '--tll', did you mean '--ttl'?"),
+            (("--on-lost", "trem", "x"), 64, "did you mean 'term'?"),
             (("--ttl", "2h", "x"), 64, "a ttl is"),
             (("-E", "300", "x"), 64, "an exit code is 0 to 255"),
             (("-k", "0", "x"), 64, "at least 1"),
             (("--wait=-3", "x"), 64, "at least 0"),
             (("a\nb",), 64, "printable"),
             (("-u", "sqlight:///x.db", "x"), 78, "did you mean sqlite:"),
+            (("-n",), 64, "there is no NAME"),
+            (("-u", "memory:", "x"), 78, "memory:"),
             (("-u", "@nowhere", "x"), 78, "@nowhere"),
             (("-c", "missing.toml", "x"), 78, "missing.toml"),
             (("-u", "redis://127.0.0.1:1/0", "x"), 69, "127.0.0.1:1"),
@@ -224,6 +252,21 @@ class TestUsage:
         assert (ended, out) == (code, "")
         assert words in said
         assert said.count("\n") == 1
+
+    def test_a_name_that_begins_with_a_dash_comes_behind_two(self, trinco_run: Any) -> None:
+        script = 'echo "$TRINCO_NAME" "$@"'
+        for arguments in (("-n", "--", "-x"), ("--", "-x")):
+            run = trinco_run(*arguments, "--", "sh", "-c", script, "sh", "--", "-y")
+            assert run.end() == (0, "-x -- -y\n", "")
+
+    @pytest.mark.parametrize(("flag", "lines"), [("-q", 0), ("-v", 1), ("--ttl=30s", 1)])
+    def test_a_quorum_of_one_fate_is_told_once_or_not_at_all(
+        self, trinco_run: Any, tmp_path: Path, flag: str, lines: int
+    ) -> None:
+        quorum = "quorum:?f=1&auth=none" + "".join(f"&store=dir://{tmp_path}/{each}" for each in "abcd")
+        code, _, said = trinco_run(flag, "-u", quorum, "x", "--", "true").end()
+        assert code == 0
+        assert said.count("several stores of this quorum are on") == lines
 
     def test_help_names_what_is_out_of_reach(self, trinco_run: Any) -> None:
         code, out, _ = trinco_run("--help").end()
@@ -253,6 +296,32 @@ class TestWaiting:
         assert code == 75
         assert 0.3 <= time.monotonic() - started < 5
         assert "within 300 ms" in said
+
+    @pytest.mark.parametrize("is_known", [False, True])
+    def test_it_waits_no_longer_for_a_store_that_says_nothing(self, trinco_run: Any, is_known: bool) -> None:
+        """Whether it never answered, or was silenced while we waited."""
+        with RedisServer() as server, connect(server.url) as locks, locks.lock("x", auto_renew=False).hold():
+            if not is_known:
+                server.pause()
+            started = time.monotonic()
+            run = trinco_run("-w", "1s", "-u", server.url, "x", "--", "true")
+            if is_known:
+                eventually(lambda: locks.inspect("x").waiters, "it waits")
+                server.pause()
+            code, _, said = run.end()
+            took = time.monotonic() - started
+            server.resume()
+        assert code == 75
+        assert took < 4
+        assert "whether the lock 'x' is in use cannot be told" in said
+        assert "does not answer" in said
+
+    def test_of_a_store_that_stays_out_it_does_not_say_that_the_lock_is_in_use(self, trinco_run: Any) -> None:
+        with RedisServer(options="") as server:
+            code, _, said = trinco_run("-w", "300ms", "-u", server.url, "x", "--", "true").end()
+        assert code == 75
+        assert "whether the lock 'x' is in use cannot be told" in said
+        assert "it stays out" in said
 
     def test_it_runs_when_its_turn_comes(self, trinco_run: Any, url: str) -> None:
         with connect(url, client="ana@laptop") as locks:
@@ -326,6 +395,14 @@ class TestSignals:
 
 
 class TestTheGroup:
+    def test_one_that_ends_while_we_look_for_stops_has_not_stopped(self) -> None:
+        child = Child(["true"], dict(os.environ), lambda: None)
+        assert child.trouble() is None
+        eventually(child.has_ended, "it ends")
+        assert not child.notice_stops()
+        child.reap()
+        assert child.code == 0
+
     def test_what_the_command_leaves_behind_ends_before_the_lock_is_free(
         self, trinco_run: Any, url: str, tmp_path: Path
     ) -> None:
@@ -357,6 +434,15 @@ class TestLoss:
         code, _, said = run.end()
         assert code == LOST
         assert said == "trinco: the lock 'x' was lost: somebody broke the lock; the command is ended\n"
+
+    @pytest.mark.parametrize("patience", ["0", "30ms"])
+    def test_a_loss_is_told_however_short_the_time_to_end_is(
+        self, trinco_run: Callable[..., Run], patience: str
+    ) -> None:
+        run = trinco_run("--kill-after", patience, "--max-hold", "1s", "x", "--", "sleep", "30")
+        code, _, said = run.end()
+        assert code == LOST
+        assert "--max-hold" in said
 
     def test_a_stubborn_command_is_killed(self, trinco_run: Any, url: str, tmp_path: Path) -> None:
         run = trinco_run("--ttl", "1s", "--kill-after", "200ms", "x", "--", "sh", "-c", STUBBORN)
@@ -404,6 +490,7 @@ class TestLoss:
             gone(child)
             assert time.monotonic() - went < 1.5
             code, _, said = run.end()
+            assert time.monotonic() - went < 4  # and nobody waits for that store again
             if trouble == "pause":
                 server.resume()
         assert code == LOST
@@ -499,16 +586,53 @@ class TestTheTerminal:
             terminal.see("got hello")
             assert terminal.end() == 0
 
+    def test_a_pipeline_keeps_the_terminal_for_all_of_it(self, url: str, tmp_path: Path) -> None:
+        command, pager = (
+            "sh -c 'echo a page; sleep 1'",
+            "{ read page; echo $page; read key < /dev/tty; echo got $key; }",
+        )
+        with OnTerminal(url, tmp_path, script=f"trinco run x -- {command} | {pager}") as terminal:
+            terminal.see("a page")
+            terminal.type("space\n")
+            terminal.see("got space")
+            assert terminal.end() == 0
+
+    def test_who_asks_for_the_terminal_gets_it_though_all_else_goes_elsewhere(self, url: str, tmp_path: Path) -> None:
+        command = "echo password? > /dev/tty; read word < /dev/tty; echo $word > word"
+        script = f"trinco run x -- sh -c '{command}' < /dev/null > /dev/null 2>&1"
+        with OnTerminal(url, tmp_path, script=script) as terminal:
+            terminal.see("password?")
+            terminal.type("sesame\n")
+            assert terminal.end() == 0
+        assert (tmp_path / "word").read_text() == "sesame\n"
+
+    @pytest.mark.parametrize("held", [False, True], ids=["while it runs", "while we wait"])
+    def test_ctrl_c_ends_the_loop_around_us(self, url: str, tmp_path: Path, held: bool) -> None:
+        script = "for i in 1 2 3; do echo before; trinco run x -- sh -c 'echo inside; sleep 30'; echo after; done"
+        with connect(url) as locks, OnTerminal(url, tmp_path, script=script) as terminal:
+            lease = locks.lock("x").try_acquire() if held else None
+            terminal.see("before" if held else "inside")
+            time.sleep(0.5 if held else 0)  # it has to get as far as waiting
+            terminal.type("\x03")
+            assert terminal.end() == -signal.SIGINT
+            if lease is not None:
+                lease.release()
+        assert "after" not in terminal.said
+
 
 class OnTerminal:
-    """``trinco run`` as the leader of a session on a terminal of its own."""
+    """``trinco run``, or a script of bash's, as the leader of a session on a terminal of its own."""
 
-    def __init__(self, url: str, folder: Path, *arguments: str) -> None:
+    def __init__(self, url: str, folder: Path, *arguments: str, script: str = "") -> None:
         self.said = ""
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
             os.chdir(folder)
-            os.execve(sys.executable, [*TRINCO, "run", *arguments], {**os.environ, "TRINCO_URL": url})
+            environment = {**os.environ, "TRINCO_URL": url}
+            if script:
+                trinco = f'trinco() {{ {sys.executable} -m trinco "$@"; }}'
+                os.execvpe("bash", ["bash", "-c", f"{trinco}; {script}"], environment)
+            os.execve(sys.executable, [*TRINCO, "run", *arguments], environment)
 
     def __enter__(self) -> "OnTerminal":
         return self

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from enum import Enum
 from pathlib import Path
@@ -10,30 +11,34 @@ from typing import Any
 
 from trinco.check.elections import election_model
 from trinco.check.leases import lease_model
+from trinco.check.model import Model
 from trinco.check.replay import as_pytest
 from trinco.check.run import Checker, Result
 from trinco.check.search import Progress, Verdict
 from trinco.check.standard import model_of
 from trinco.cli import exits
+from trinco.cli.check_flags import UNSAID, refuse_idle_drifting, refuse_idle_flags
 from trinco.cli.files import write_text, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.progress import progress
+from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sizes import check_k, chosen
-from trinco.core.claims import Network
+from trinco.core.claims import Claims, Network
 from trinco.core.errors import BeyondClaims, UsageError
+from trinco.core.node import Node
 from trinco.leases.nodes.system import QuorumLease
 from trinco.protocols.catalogue import Entry
 
-UNSAID = -1
+FIRES, FIRES_IN_ELECTIONS = 3, 8
 
 EXAMPLES = """examples:
   trinco check ricart-agrawala -n 3 --rounds 2     every run of three processes that enter twice each
   trinco check coordinator -n 4 --rounds forever   no bound on entries, where the states stay finite
   trinco check ricart-agrawala -n 3 --bypass       the claimed bound on overtaking too
-  trinco check bully -n 4 --crashes 1 --restarts 1 an election, one crash, one recovery
+  trinco check bully -n 3 --crashes 1 --restarts 1 an election, one crash, one recovery
   trinco check quorum-lease                        leases over four stores of which one lies, with time
   trinco check quorum-lease --policy priority --byzantine deny-all --no-time
   trinco check ricart-agrawala --crashes 1 --beyond-claims --write-test test_crash.py
@@ -49,13 +54,13 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n"), help="how many nodes (3)")
+    parser.add_argument("-n", type=whole(1, "n"), help="how many nodes (3, or as many as it needs)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
     parser.add_argument("--rounds", type=_rounds, default=UNSAID, metavar="R|forever", help="entries per process (2)")
     parser.add_argument("--network", choices=("fifo", "unordered"), help="order of channels (what the protocol claims)")
     parser.add_argument("--crashes", type=whole(0, "the number of crashes"), default=0, help="how many may crash (0)")
     parser.add_argument(
-        "--fires", type=whole(0, "fires"), default=3, metavar="N", help="how often one timer may fire (3)"
+        "--fires", type=whole(0, "fires"), metavar="N", help="how often one timer may fire (3; in an election 8)"
     )
     parser.add_argument("--bypass", action="store_true", help="check the claimed bound on overtaking, too")
     parser.add_argument(
@@ -110,19 +115,17 @@ def _rounds(text: str) -> int | None:
 
 
 def run(options: argparse.Namespace) -> int:
+    refuse_lease_settings(options)
     entry = chosen(options)
     refuse_lease_options(entry, options)
+    refuse_idle_flags(entry, options)
     if entry.claims.elects:
         return _check_election(entry, options)
     return _check_lease(entry, options) if entry.name == LEASE else _check(entry, options)
 
 
 def _check(entry: Entry, options: argparse.Namespace) -> int:
-    if options.byzantine:
-        raise UsageError(f"'--byzantine' is for {LEASE} here; for what others list there is 'trinco sim'")
-    if options.notices:
-        raise UsageError(f"{entry.name} is no election: '--notices' is for those")
-    n = options.n or 3
+    n = options.n or max(3, entry.smallest)
     rounds = 2 if options.rounds == UNSAID else options.rounds
     check_k(entry, n, options.k)
     asked: dict[str, Any] = {
@@ -131,14 +134,16 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
         "network": Network[options.network.upper()] if options.network else None,
         "crashes": options.crashes,
         "restarts": options.restarts,
-        "fires": options.fires,
+        "fires": _or_else(options.fires, FIRES),
         "symmetry": bool(options.symmetry),
         "bypass": options.bypass,
         "reductions": not options.no_reductions,
         "beyond_claims": options.beyond_claims,
     }
+    with _naming_the_way_out():
+        model = model_of(entry, **asked)
     checker = Checker(
-        model_of(entry, **asked),
+        model,
         entry.name,
         liveness=not options.no_liveness,
         max_states=options.max_states,
@@ -151,6 +156,7 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
         "rounds": rounds or "forever",
         "network": network,
         "crashes": options.crashes,
+        **_bound_on_timers(model),
     }
     wanted = ", ".join(
         f"{name}={_source(value)}" for name, value in asked.items() if value not in (None, False, 0) or name == "rounds"
@@ -158,7 +164,25 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
     imports = ["from trinco.check.standard import model_of", "from trinco.protocols.catalogue import find"]
     if asked["network"]:
         imports.append("from trinco.core.claims import Network")
-    return conclude(checker, options, shown, f"model_of({_found(entry, options)}, {wanted})", imports)
+    return conclude(checker, options, shown, f"model_of({_found(entry, options)}, {wanted})", imports, entry.claims)
+
+
+@contextmanager
+def _naming_the_way_out() -> Iterator[None]:
+    try:
+        yield
+    except BeyondClaims as error:
+        raise BeyondClaims(f"{error}; to see what happens, go beyond the claims with --beyond-claims") from None
+
+
+def _or_else(said: int | None, usual: int) -> int:
+    return usual if said is None else said
+
+
+def _bound_on_timers(model: Model) -> dict[str, int]:
+    """How often a timer may fire, where there are any."""
+    has_timers = any(type(node).on_timer is not Node.on_timer for node in model.nodes)
+    return {"fires": model.fires} if has_timers else {}
 
 
 def _found(entry: Entry, options: argparse.Namespace) -> str:
@@ -168,11 +192,12 @@ def _found(entry: Entry, options: argparse.Namespace) -> str:
 
 
 def _check_election(entry: Entry, options: argparse.Namespace) -> int:
-    n = options.n or 3
+    n = options.n or max(3, entry.smallest)
     asked: dict[str, Any] = {
         "notices": options.notices or 1,
         "crashes": options.crashes,
         "restarts": options.restarts,
+        "fires": _or_else(options.fires, FIRES_IN_ELECTIONS),
         "network": Network[options.network.upper()] if options.network else entry.claims.network,
         "reductions": not options.no_reductions,
     }
@@ -190,7 +215,9 @@ def _check_election(entry: Entry, options: argparse.Namespace) -> int:
         "from trinco.protocols.catalogue import find",
     ]
     shown = {"protocol": entry.name, "n": n, **asked, "network": asked["network"].name.lower()}
-    return conclude(checker, options, shown, f"election_model({_found(entry, options)}.nodes({n}), {wanted})", imports)
+    return conclude(
+        checker, options, shown, f"election_model({_found(entry, options)}.nodes({n}), {wanted})", imports, entry.claims
+    )
 
 
 def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
@@ -199,6 +226,8 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         raise UsageError(
             f"{LEASE} counts its attempts and bounds no overtaking: give a number of rounds, no --bypass, no -k"
         )
+    if options.drifting is not None:
+        refuse_idle_drifting(options, system)
     usual = ["any"] * min(system.f, 1)
     byzantine = {
         node: name for node, name in liars(entry, options.byzantine or usual, system).items() if name != "honest"
@@ -211,16 +240,14 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         "drift": options.drift or 0,
         "drifting": options.drifting,
         "crashes": options.crashes,
-        "fires": options.fires,
+        "fires": _or_else(options.fires, FIRES),
         "network": Network[options.network.upper()] if options.network else Network.UNORDERED,
         "symmetry": options.symmetry is not False,
         "reductions": not options.no_reductions,
         "beyond_claims": options.beyond_claims,
     }
-    try:
+    with _naming_the_way_out():
         model = lease_model(system, **asked)
-    except BeyondClaims as error:
-        raise BeyondClaims(f"{error}; to see what happens, go beyond the claims with --beyond-claims") from None
     checker = Checker(
         model,
         entry.name,
@@ -242,6 +269,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         "renewals": asked["renewals"],
         "drift": asked["drift"],
         "time": "yes" if asked["time"] else "no",
+        **_bound_on_timers(model),
     }
     wanted = ", ".join(f"{name}={_source(value)}" for name, value in asked.items())
     imports = [
@@ -250,7 +278,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
         "from trinco.leases.nodes.system import QuorumLease",
         "from trinco.leases.terms import Policy",
     ]
-    return conclude(checker, options, shown, f"lease_model({_source(system)}, {wanted})", imports)
+    return conclude(checker, options, shown, f"lease_model({_source(system)}, {wanted})", imports, entry.claims)
 
 
 def _source(value: Any) -> str:
@@ -264,7 +292,12 @@ def _source(value: Any) -> str:
 
 
 def conclude(
-    checker: Checker, options: argparse.Namespace, shown: dict[str, Any], expression: str, imports: Sequence[str]
+    checker: Checker,
+    options: argparse.Namespace,
+    shown: dict[str, Any],
+    expression: str,
+    imports: Sequence[str],
+    claims: Claims | None = None,
 ) -> int:
     """Run a check and tell what it found. ``expression`` is what makes the model again, for a test that replays."""
     with progress(quiet=options.json) as tell:
@@ -283,8 +316,15 @@ def conclude(
     if options.json:
         print_json(shown | as_dict(result))
     else:
-        show(result, shown)
+        show(result, shown, claims)
+    if not found:
+        _tell_what_was_not_written(options)
     return {Verdict.HOLDS: exits.DONE, Verdict.VIOLATED: exits.VIOLATED}.get(result.verdict, exits.INCONCLUSIVE)
+
+
+def _tell_what_was_not_written(options: argparse.Namespace) -> None:
+    for path in filter(None, (options.trace, options.write_test)):
+        sys.stderr.write(f"trinco: {path} was not written: there is no counterexample\n")
 
 
 def explored(so_far: Progress) -> str:
@@ -316,25 +356,26 @@ def as_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def show(result: Result, shown: dict[str, Any]) -> None:
+def show(result: Result, shown: dict[str, Any], claims: Claims | None) -> None:
     what = ", ".join(f"{name} {value}" for name, value in shown.items() if name not in ("protocol", "exhibit"))
     print(f"{shown.get('exhibit') or shown['protocol']}: {what}")
     so_far = result.progress
     size = f"{so_far.states:,} states, {so_far.transitions:,} transitions, depth {so_far.depth}"
     speed = f"in {so_far.seconds:.2f} s ({so_far.states_per_second:,.0f} states/s)"
-    print_facts([("explored", f"{size}, {speed}"), ("verdict", _verdict(result, elects="notices" in shown))])
+    print_facts([("explored", f"{size}, {speed}"), ("verdict", _verdict(result, claims))])
     found = result.counterexample
     if found:
         print()
         print_timeline(found.recording.events(), found.recording.header.n, steps=True, repeats_from=found.cycle_from)
 
 
-def _verdict(result: Result, elects: bool) -> str:
+def _verdict(result: Result, claims: Claims | None) -> str:
     if result.violation:
         return f"VIOLATED, {result.violation.kind}: {result.violation.text}"
     if result.verdict is Verdict.INCONCLUSIVE:
         return "INCONCLUSIVE: a bound ended the search; raise --max-states or --max-memory, or make the model smaller"
-    if elects:
+    if claims and claims.elects:
         return "no violation: one leader, known to all whenever nothing is under way; the election can always end"
-    freedom = "deadlock-free, starvation-free" if result.liveness else "deadlock-free; starvation not looked for"
-    return f"no violation: safe, {freedom}"
+    deadlock = "deadlock-free" if claims is None or claims.deadlock_free else "no deadlock within these bounds"
+    starvation = "starvation-free" if claims is None or claims.starvation_free else "no starvation within these bounds"
+    return f"no violation: safe, {deadlock}{f', {starvation}' if result.liveness else '; starvation not looked for'}"

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from errno import ENOENT
+from errno import ENOENT, ENOEXEC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ class Child:
         """Whether it has stopped since the last look."""
         before = self.stopped_by
         while self.code is None:
-            news = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+            try:
+                news = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+            except ChildProcessError:  # it has ended since we looked: another SIGCHLD is on its way
+                break
             if news is None:
                 break
             self.stopped_by = news.si_status if news.si_code == os.CLD_STOPPED else 0
@@ -100,11 +103,21 @@ def _become(
             if number in IGNORED_BY_PYTHON or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         first()
-        os.execve(program, command, environment)
+        _execute(program, command, environment)
     except OSError as error:
         os.write(writer, b"%d" % (error.errno or 0))
     finally:
         os._exit(NOT_STARTED)
+
+
+def _execute(program: str, command: list[str], environment: dict[str, str]) -> None:
+    """What has no first line that names an interpreter is a shell's, as everywhere."""
+    try:
+        os.execve(program, command, environment)
+    except OSError as error:
+        if error.errno != ENOEXEC:
+            raise
+        os.execve("/bin/sh", ["sh", program, *command[1:]], environment)
 
 
 def send_to_group(group: int, number: int) -> bool:
@@ -122,12 +135,17 @@ def is_alive(group: int) -> bool:
     """Whether a process of this group can still do something: the dead that nobody has reaped cannot."""
     if not send_to_group(group, 0):
         return False
+    states = _states(group)
+    return not states or any(state not in "ZX" for state in states)
+
+
+def _states(group: int) -> list[str]:
+    """What the processes of a group do; nothing where that cannot be found out."""
     try:
         processes = [name for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
-        return True
-    states = [state for state, of in map(_state_and_group, processes) if of == group]
-    return not states or any(state not in "ZX" for state in states)
+        return []
+    return [state for state, of in map(_state_and_group, processes) if of == group]
 
 
 def _state_and_group(process: str) -> tuple[str, int]:
@@ -142,12 +160,22 @@ def _state_and_group(process: str) -> tuple[str, int]:
 class Terminal:
     """The terminal, if we have it in the foreground: the child's group gets it, so that Ctrl-C reaches that group and
     its reads are not refused. The child takes it, before it becomes the command; later we give it and take it. Nobody
-    else's is touched: the shell may have put all of us in the background."""
+    else's is touched: the shell may have put all of us in the background. Where our group is not ours alone (``trinco
+    run ... | less``), the others need it, and the child gets it only when it asks for it."""
 
-    __slots__ = ("_ours",)
+    __slots__ = ("_is_shared", "_ours")
 
     def __init__(self) -> None:
         self._ours = os.getpgrp()
+        self._is_shared = self.is_ours() and len(_states(self._ours)) > 1
+
+    def is_ours(self) -> bool:
+        return _hand_over(self._ours, self._ours)
+
+    def give_first(self, group: int) -> None:
+        """When the child starts."""
+        if not self._is_shared:
+            self.give(group)
 
     def give(self, group: int) -> bool:
         """Whether we had it to give."""
@@ -159,14 +187,21 @@ class Terminal:
 
 
 def _hand_over(before: int, after: int) -> bool:
-    for descriptor in range(3):
-        try:
-            if os.tcgetpgrp(descriptor) == before:
-                _put_in_foreground(descriptor, after)
-                return True
-        except OSError:  # no terminal, or it was hung up
-            continue
-    return False
+    """Whether it was ``before`` who had it."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # there is none, or it was hung up
+        return False
+    try:
+        if os.tcgetpgrp(terminal) != before:
+            return False
+        if after != before:
+            _put_in_foreground(terminal, after)
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+    return True
 
 
 def _put_in_foreground(descriptor: int, group: int) -> None:
@@ -200,6 +235,11 @@ class Signals:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._arrives)
         signal.signal(signal.SIGCHLD, self._arrives)
+        self._mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+    def unmask(self) -> None:
+        """In the child: what was blocked when we were started is blocked again."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def keep(self) -> None:
         """From here on there is, or will be, somebody to forward them to."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """examples:
   trinco doctor redis://localhost:6379/0
-  trinco doctor postgresql://host/locks s3://bucket/locks
+  trinco doctor postgresql://host/locks dir:///mnt/locks
   trinco doctor @backups                 every store of a service of trinco.toml
   trinco doctor                          what trinco would use here
 

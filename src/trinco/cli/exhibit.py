@@ -7,7 +7,7 @@ from trinco.check.run import Checker
 from trinco.cli import exits
 from trinco.cli.check import add_bounds, add_counterexample, conclude
 from trinco.cli.output import print_json, print_table
-from trinco.cli.parser import add_json
+from trinco.core.errors import UsageError
 from trinco.lab.exhibits.catalogue import EXHIBITS, find
 
 EXAMPLES = """examples:
@@ -26,11 +26,14 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-reductions", action="store_true", help="plain search, whatever the protocol declares")
     add_bounds(parser)
     add_counterexample(parser)
-    add_json(parser)
+    what = "print JSON instead of text for people: an object, or a list if all are listed"
+    parser.add_argument("--json", action="store_true", help=what)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.exhibit is None:
+        for path in filter(None, (options.trace, options.write_test)):
+            raise UsageError(f"nothing can be written to {path}: name the exhibit")
         return _list(options.json)
     exhibit = find(options.exhibit)
     model = replace(exhibit.model(), reductions=not options.no_reductions)

@@ -12,11 +12,11 @@ import gc
 import os
 import select
 import signal
-import sys
 
 from trinco.cli import exits
 from trinco.cli.child import Child, Signals, Terminal
-from trinco.cli.guardian import CLOSE_WATCH, DYING, LONGEST_NAP, Guardian
+from trinco.cli.guardian import CLOSE_WATCH, DYING, GRACE, LONGEST_NAP, Guardian
+from trinco.cli.streams import say
 from trinco.core.duration import in_words
 from trinco.locks.books import is_renewing
 
@@ -28,19 +28,9 @@ if TYPE_CHECKING:
 TERM, KILL, IGNORE = "term", "kill", "ignore"
 
 
-def say(text: str) -> None:
-    """One line for people, at once, if anybody reads it: a lock is looked after all the same if nobody does."""
-    try:
-        if sys.stderr is not None:
-            sys.stderr.write(f"trinco: {' '.join(text.split())}\n")
-            sys.stderr.flush()
-    except OSError:
-        return
-
-
 class Holding:
     """``what``: what is held, in words. ``on_lost``: term, kill or ignore. ``is_lost``: the command was ended, or let
-    go on, without the lock."""
+    go on, without the lock. ``is_cut_off``: because the stores were silent."""
 
     def __init__(
         self,
@@ -68,7 +58,7 @@ class Holding:
         self._terminal = Terminal()
         self._guardian: Guardian | None = None
         self.is_lost = False
-        self._is_cut_off = False
+        self.is_cut_off = False
 
     def start(self, command: list[str], environment: dict[str, str]) -> None:
         """Raises ``OSError`` if it cannot be started; then nothing is left of it."""
@@ -97,7 +87,8 @@ class Holding:
         """In the child, before it becomes the command."""
         if self._guardian is not None:
             self._guardian.tell(os.getpid(), self._until, asked=False, ended=False)
-        self._terminal.give(os.getpid())
+        self._terminal.give_first(os.getpid())
+        self._signals.unmask()
 
     def _loop(self) -> None:
         child = self._child
@@ -156,8 +147,8 @@ class Holding:
 
     @property
     def _turning_point(self) -> float:
-        """When to act, if no renewal succeeds."""
-        return self._until if self._on_lost == IGNORE else self._until - self._kill_after
+        """When to act, if no renewal succeeds: before the guardian does."""
+        return self._until if self._on_lost == IGNORE else self._until - max(self._kill_after, DYING + GRACE)
 
     def _judge_belief(self) -> None:
         if self.is_lost or self._child.code is not None:
@@ -169,7 +160,7 @@ class Holding:
 
     def give_back(self) -> None:
         """Wait for the stores to confirm it, unless they have been silent for so long that it was lost."""
-        if self._is_cut_off:
+        if self.is_cut_off:
             self._desk.lose(self._lease)
         else:
             self._lease.release()
@@ -178,7 +169,7 @@ class Holding:
         lease = self._lease
         if lease.ends is not None and self._until >= lease.ends:
             return f"it may be held for {in_words(lease.options.max_hold or 0)} (--max-hold)"
-        self._is_cut_off = True
+        self.is_cut_off = True
         failures = "; ".join(dict.fromkeys(lease.claimant.failures.values()))
         told = f"could not be renewed ({failures})" if failures else "was not renewed in time"
         return f"its term of {in_words(lease.options.ttl)} {told}"

@@ -8,10 +8,10 @@ from trinco.cli import exits
 from trinco.cli.output import print_json, print_table
 from trinco.cli.parser import Parser, add_json
 from trinco.cli.services import add_service
-from trinco.core.errors import KeysMissing, UsageError
+from trinco.core.errors import ConfigError, DamagedData, KeysMissing, UsageError
 from trinco.leases.keys import Ed25519Key, Ed25519PublicKey, Key, Keyring, MacKey, export, parse_key
 from trinco.locks.config import find_service
-from trinco.locks.keyfile import keyring_path, new_key, read_keyring, write_keyring
+from trinco.locks.keyfile import change_keyring, keyring_path, new_key, read_keyring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,32 +62,37 @@ def _path(options: argparse.Namespace) -> str:
     named = options.file
     if named is None and (options.url is not None or options.config is not None):
         named = find_service(options.url, options.config).keys
-    return os.path.abspath(keyring_path(named))
+    try:
+        return os.path.abspath(keyring_path(named))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"'{keyring_path(named)}': the current folder is gone: go to another one, or give the whole path"
+        ) from None
 
 
 # The actions
 
 
 def _make(options: argparse.Namespace, path: str) -> None:
-    keyring = read_keyring(path)
-    if keyring.own is not None:
-        raise UsageError(
-            f"{path} signs with {keyring.own.fingerprint} already: 'trinco keys rotate' makes another and keeps this "
-            f"one to verify with"
-        )
-    made = Keyring(new_key(options.kind or "ed25519"), keyring.trusted)
-    _write(made, path)
-    _tell(made, path, options, "made")
+    def change(keyring: Keyring) -> Keyring:
+        if keyring.own is not None:
+            raise UsageError(
+                f"{path} signs with {keyring.own.fingerprint} already: 'trinco keys rotate' makes another and keeps "
+                f"this one to verify with"
+            )
+        return Keyring(new_key(options.kind or "ed25519"), keyring.trusted)
+
+    _tell(_changed(path, change), path, options, "made")
 
 
 def _rotate(options: argparse.Namespace, path: str) -> None:
-    keyring = read_keyring(path)
-    if keyring.own is None:
-        raise KeysMissing(f"{path} has no key of our own to replace: trinco keys make")
-    kind = options.kind or ("secret" if isinstance(keyring.own, MacKey) else "ed25519")
-    rotated = keyring.rotate(new_key(kind))
-    _write(rotated, path)
-    _tell(rotated, path, options, "rotated to")
+    def change(keyring: Keyring) -> Keyring:
+        if keyring.own is None:
+            raise KeysMissing(f"{path} has no key of our own to replace: trinco keys make")
+        kind = options.kind or ("secret" if isinstance(keyring.own, MacKey) else "ed25519")
+        return keyring.rotate(new_key(kind))
+
+    _tell(_changed(path, change), path, options, "rotated to")
 
 
 def _show(options: argparse.Namespace, path: str) -> None:
@@ -116,22 +121,21 @@ def _export(options: argparse.Namespace, path: str) -> None:
 
 def _trust(options: argparse.Namespace, path: str) -> None:
     key = parse_key(_line(options))
-    keyring = read_keyring(path).trust(key)
-    _write(keyring, path)
+    _changed(path, lambda keyring: keyring.trust(key))
     _report(options, path, "trusts", key.fingerprint)
 
 
 def _import(options: argparse.Namespace, path: str) -> None:
     """A secret becomes what we sign with, unless we have a key pair; what we signed with before stays to verify."""
     key = parse_key(_line(options))
-    keyring = read_keyring(path)
-    signs = not isinstance(key, Ed25519PublicKey) and not (
-        isinstance(key, MacKey) and isinstance(keyring.own, Ed25519Key)
-    )
-    if isinstance(key, Ed25519PublicKey) or not signs:
-        _write(keyring.trust(key), path)
-    else:
-        _write(keyring.rotate(key), path)
+
+    def change(keyring: Keyring) -> Keyring:
+        has_pair = isinstance(keyring.own, Ed25519Key)
+        if isinstance(key, Ed25519PublicKey) or (isinstance(key, MacKey) and has_pair):
+            return keyring.trust(key)
+        return keyring.rotate(key)
+
+    signs = _changed(path, change).own == key
     _report(options, path, "signs with" if signs else "trusts", key.fingerprint)
 
 
@@ -150,15 +154,27 @@ ACTIONS: "dict[str, tuple[str, Callable[[argparse.Namespace, str], None]]]" = {
 
 def _line(options: argparse.Namespace) -> str:
     """One line. It may be a secret, so nothing here repeats it."""
-    text: str = sys.stdin.readline() if options.line == "-" else options.line
+    text: str = _line_of_stdin() if options.line == "-" else options.line
     if not text.strip():
         raise UsageError("there is no key: give the line that 'trinco keys export' printed, or pipe it in")
     return text
 
 
-def _write(keyring: Keyring, path: str) -> None:
+def _line_of_stdin() -> str:
     try:
-        write_keyring(keyring, path)
+        return sys.stdin.readline()
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}; pipe the line of the key in") from None
+    except UnicodeDecodeError:
+        raise DamagedData(
+            "what was piped in is no text, let alone a key: pipe in what 'trinco keys export' prints"
+        ) from None
+
+
+def _changed(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring:
+    """What the file holds after a change that no other process comes between."""
+    try:
+        return change_keyring(path, change)
     except OSError as error:
         raise KeysMissing(f"{path} cannot be written: {error.strerror}") from None
 

@@ -8,11 +8,12 @@ from typing import Any
 from trinco.check.leases import SMALL
 from trinco.cli.parser import positive, whole
 from trinco.core.errors import DamagedData, UsageError
+from trinco.core.nearest import suggest
 from trinco.leases.bases.catalogue import BASES
 from trinco.leases.keys import Keyring, load
 from trinco.leases.nodes.system import QuorumLease
 from trinco.leases.terms import Policy
-from trinco.protocols.catalogue import Entry, suggest
+from trinco.protocols.catalogue import Entry
 
 NAME = "quorum-lease"
 LEASE_ONLY = (

@@ -5,7 +5,7 @@ import argparse
 from trinco.cli import exits
 from trinco.cli.output import print_json, print_table
 from trinco.cli.parser import add_json
-from trinco.cli.services import OWN_NAMES, add_service, ago, lock_as_dict, open_service
+from trinco.cli.services import OWN_NAMES, PROBES, add_service, ago, lock_as_dict, open_service
 from trinco.core.duration import in_words
 from trinco.locks.inspection import LockInfo
 
@@ -30,8 +30,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with open_service(options) as service:
-        names = [name for name in service.names(options.prefix) if _is_wanted(name, options.prefix)]
-        locks = [info for info in map(service.inspect, names) if info.held or not options.held]
+        known = map(service.inspect, service.names(options.prefix))
+        locks = [info for info in known if _is_wanted(info, options)]
     if options.json:
         print_json([lock_as_dict(info) for info in locks])
     elif not locks:
@@ -41,8 +41,13 @@ def run(options: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _is_wanted(name: str, prefix: str) -> bool:
-    return prefix.startswith(OWN_NAMES) or not name.startswith(OWN_NAMES)
+def _is_wanted(info: LockInfo, options: argparse.Namespace) -> bool:
+    """What is held is in somebody's way, whatever it is called. What a probe left behind is free, and only shown to
+    whoever asks for it."""
+    if info.held:
+        return True
+    is_left_over = info.name.startswith(PROBES) and not options.prefix.startswith(OWN_NAMES)
+    return not options.held and not is_left_over
 
 
 def _row(info: LockInfo) -> tuple[str, ...]:

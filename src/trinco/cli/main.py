@@ -9,12 +9,14 @@ from keyword import iskeyword
 from trinco import __version__
 from trinco.cli import exits
 from trinco.cli.parser import Parser
+from trinco.cli.streams import CannotWrite, prepare_streams
 from trinco.core.errors import (
     AcquireTimeout,
     ConfigError,
     DamagedData,
     KeysMissing,
     LeaseLost,
+    StoreForbidden,
     StoreUnavailable,
     TrincoError,
     UsageError,
@@ -22,8 +24,8 @@ from trinco.core.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 COMMANDS = {
     "run": "run a command while holding a lock",
@@ -60,10 +62,12 @@ EXAMPLES = """examples:
 """
 
 CODES: "tuple[tuple[type[TrincoError], int], ...]" = (
+    (CannotWrite, exits.CANNOT_WRITE),
     (DamagedData, exits.DAMAGED_DATA),
     (KeysMissing, exits.KEYS),
     (ConfigError, exits.CONFIG),
     (UsageError, exits.USAGE),
+    (StoreForbidden, exits.KEYS),
     (StoreUnavailable, exits.UNAVAILABLE),
     (AcquireTimeout, exits.NOT_ACQUIRED),
     (LeaseLost, exits.LOST),
@@ -72,27 +76,34 @@ CODES: "tuple[tuple[type[TrincoError], int], ...]" = (
 """The first that fits."""
 
 
-def main(arguments: "Sequence[str] | None" = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is not None or given[:1] not in (["run"], ["elect"]):
-        return _judged(given)
+def main(arguments: "Sequence[str] | None" = None, loaded: "Callable[[], object]" = lambda: None) -> int:
+    """``loaded`` is called when all that the command needs is there, and an interrupt can be told in a line."""
+    if arguments is not None:
+        return _judged(list(arguments), loaded)
+    prepare_streams()
+    given = sys.argv[1:]
+    if given[:1] not in (["run"], ["elect"]):
+        return _judged(given, loaded)
     gc.disable()
-    return _leave(_judged(given))
+    os._exit(_judged(given, loaded))  # at once: taking the interpreter down would cost a tenth of the whole run
 
 
-def _judged(arguments: "list[str]") -> int:
-    import warnings
-
-    warnings.formatwarning = lambda message, *_: f"trinco: {message}\n"
+def _judged(arguments: "list[str]", loaded: "Callable[[], object]") -> int:
     try:
-        return _main(arguments)
+        if arguments and arguments[0] in COMMANDS:
+            _module(arguments[0])
+        loaded()
+        return _shown(arguments)
     except TrincoError as error:
         return _complain(str(error), next(code for kind, code in CODES if isinstance(error, kind)))
     except KeyboardInterrupt:
         return _complain("interrupted", exits.INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more: no second complaint
-        return exits.DONE
+    except MemoryError:
+        return _complain(
+            "out of memory, so there is no verdict: allow more, or ask for less (fewer nodes, rounds or entries; "
+            "'sim --no-trace' keeps no trace)",
+            exits.INCONCLUSIVE,
+        )
     except Exception as error:
         if "TRINCO_DEBUG" in os.environ:
             raise
@@ -103,25 +114,24 @@ def _judged(arguments: "list[str]") -> int:
 
 
 def _complain(text: str, code: int) -> int:
-    _flush()
-    if sys.stderr is not None:
-        sys.stderr.write(f"trinco: {' '.join(text.split())}\n")
+    try:  # noqa: SIM105 (contextlib takes long to load)
+        sys.stdout.flush()
+    except CannotWrite:
+        pass  # what went wrong before that matters more
+    sys.stderr.write(f"trinco: {' '.join(text.split())}\n")
+    sys.stderr.flush()
     return code
 
 
-def _flush() -> None:
-    """What was closed when we were started is None."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
-
-
-def _leave(code: int) -> "NoReturn":
-    """At once: taking the interpreter down would cost a tenth of the whole run."""
+def _shown(arguments: "list[str]") -> int:
+    """The command's exit code, when all that it printed has arrived."""
     try:
-        _flush()
-    finally:
-        os._exit(code)
+        code = _main(arguments)
+    except SystemExit:  # so ends who was asked for help
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return code
 
 
 def _main(arguments: "list[str]") -> int:
@@ -132,7 +142,7 @@ def _main(arguments: "list[str]") -> int:
 
 
 def _run(name: str, arguments: "list[str]") -> int:
-    module: Any = import_module(f"trinco.cli.{name}{'_' if iskeyword(name) else ''}")
+    module = _module(name)
     parser = Parser(prog=f"trinco {name}")
     module.register(parser)
     command: list[str] = []
@@ -142,6 +152,10 @@ def _run(name: str, arguments: "list[str]") -> int:
     options.command = command
     code: int = module.run(options)
     return code
+
+
+def _module(name: str) -> "Any":
+    return import_module(f"trinco.cli.{name}{'_' if iskeyword(name) else ''}")
 
 
 def _everything() -> Parser:

@@ -1,6 +1,6 @@
 """Somebody who looks on while we wait, and says what there is to see."""
 
-from trinco.cli.holding import say
+from trinco.cli.streams import say
 from trinco.core.errors import TrincoError
 from trinco.stores.clock import boottime
 

@@ -1,5 +1,6 @@
 """What commands print: JSON for programs, tables and timelines for people."""
 
+import codecs
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,9 @@ from trinco.view.timeline import ASCII, Pen, draw
 
 
 def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
+    """A character that standard output would escape in its own way is escaped in that of JSON."""
+    shows_all = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=not shows_all)
     sys.stdout.write("\n")
 
 
@@ -24,10 +27,7 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    try:
-        Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
-    except SystemExit:  # what rich makes of a reader that is gone
-        raise BrokenPipeError from None
+    Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -5,11 +5,12 @@ import sys
 
 from trinco.cli import exits
 from trinco.core.errors import UsageError
+from trinco.core.nearest import suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 WIDTH = 100
 
@@ -26,6 +27,24 @@ class Help(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     def __init__(self, **options: object) -> None:
         super().__init__(formatter_class=Help, **options)  # type: ignore[arg-type]
+
+    def parse_args(self, args: "Any" = None, namespace: "Any" = None) -> "Any":
+        options, rest = self.parse_known_args(args, namespace)
+        odd = next((each for each in rest if each.startswith("-")), None)
+        if odd is not None:
+            name = odd.partition("=")[0]
+            self.error(f"there is no option '{name}'{suggest(name, self._option_string_actions)}")
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return options
+
+    def _check_value(self, action: argparse.Action, value: "Any") -> None:
+        """The choices of an option, and the names of commands."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(each) for each in action.choices]
+            raise argparse.ArgumentError(
+                action, f"there is no '{value}'{suggest(str(value), known)} (there are {', '.join(known)})"
+            )
 
     def error(self, message: str) -> "NoReturn":
         sys.stderr.write(f"{self.prog}: {message} (see '{self.prog} --help')\n")
@@ -75,7 +94,7 @@ def usage(parse: "Callable[[str], object]") -> "Callable[[str], object]":
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text for people")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text for people")
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,15 @@
 """``trinco protocols``: the catalogue with its claims."""
 
 import argparse
+from enum import Enum
+from typing import Any
 
 from trinco.cli import exits
+from trinco.cli.leases import LEASE_ONLY
+from trinco.cli.leases import NAME as LEASE
 from trinco.cli.output import print_facts, print_json, print_table
-from trinco.cli.parser import add_json
 from trinco.core.claims import Claims
+from trinco.core.errors import UsageError
 from trinco.protocols.catalogue import ENTRIES, Entry, find
 from trinco.protocols.settings import in_words
 
@@ -22,7 +26,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", nargs="?", help="show one protocol")
     parser.add_argument("--byzantine", action="store_true", help="list the Byzantine strategies instead")
-    add_json(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON list instead of text for people")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,7 +53,7 @@ def _as_dict(entry: Entry) -> dict[str, object]:
         "summary": entry.summary,
         "smallest_n": entry.smallest,
         "strategies": sorted(entry.strategies),
-        "settings": {name: in_words(value) for name, value in entry.settings.items()},
+        "settings": {name: _in_words(value) for name, value in entry.settings.items()},
         "claims": entry.claims.as_dict(),
     }
 
@@ -103,4 +107,17 @@ def _of_exclusion(claims: Claims) -> list[tuple[str, str]]:
 
 
 def _settings(entry: Entry) -> str:
-    return ", ".join(f"{name}={in_words(value)}" for name, value in entry.settings.items()) or "none"
+    return ", ".join(f"{name}={_in_words(value)}" for name, value in entry.settings.items()) or "none"
+
+
+def _in_words(value: Any) -> str:
+    return str(value.value) if isinstance(value, Enum) else in_words(value)
+
+
+def refuse_lease_settings(options: argparse.Namespace) -> None:
+    """The lease is set by options of its own."""
+    if options.protocol == LEASE and options.set:
+        name = options.set[0].partition("=")[0].strip()
+        flags = {each: f"--{each}" for each in LEASE_ONLY} | {"f": "-f", "fenced": "--token", "widen": "--quorum-first"}
+        instead = f"use {flags[name]}" if name in flags else "it has options of its own (see --help)"
+        raise UsageError(f"{LEASE} is not changed by '--set {options.set[0]}': {instead}")

@@ -9,11 +9,11 @@ from typing import Any
 from trinco.cli import exits
 from trinco.cli.files import refuse_unwritable, write_plot
 from trinco.cli.output import print_json, print_table
-from trinco.cli.parser import add_json, whole
+from trinco.cli.parser import whole
 from trinco.cli.work import work_on
 from trinco.core.errors import UsageError
+from trinco.core.nearest import suggest
 from trinco.lab.reproduction import EXPERIMENTS, Reproduction, names
-from trinco.protocols.catalogue import suggest
 
 EXAMPLES = """examples:
   trinco reproduce                        what can be reproduced
@@ -33,7 +33,8 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="smaller counts, for a first look")
     parser.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw its figures (.png or .svg)")
-    add_json(parser)
+    what = "print JSON instead of text for people: an object, or a list of what there is"
+    parser.add_argument("--json", action="store_true", help=what)
 
 
 def run(options: argparse.Namespace) -> int:

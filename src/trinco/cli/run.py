@@ -2,14 +2,17 @@
 
 import argparse
 import os
+import signal
 
 from trinco.cli import exits
-from trinco.cli.child import ENDING, Interrupted, Signals
-from trinco.cli.holding import IGNORE, KILL, TERM, Holding, say
+from trinco.cli.child import ENDING, Interrupted, Signals, Terminal
+from trinco.cli.holding import IGNORE, KILL, TERM, Holding
 from trinco.cli.parser import Parser, usage, whole
-from trinco.cli.services import add_service
+from trinco.cli.services import add_service, open_service
+from trinco.cli.streams import say, say_nothing
 from trinco.core.duration import in_words, seconds
-from trinco.core.errors import StoreUnavailable, UsageError
+from trinco.core.errors import ConfigError, StoreUnavailable, UsageError
+from trinco.locks.books import GLANCE
 from trinco.locks.hub import NEVER, Hub
 from trinco.locks.names import require_name
 from trinco.locks.service import LockService, connect, slots
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
     from trinco.locks.waiting import Sleeper
 
 KILL_AFTER = 5.0
+PARTING = 0.5
+"""How long stores are waited for by somebody who has waited for them already."""
+LOOK_ON = 1.0
+"""How long whoever waits may be kept from it by a look at whom it waits for."""
 MOST_NAMED = 3
 
 EXAMPLES = """examples:
@@ -42,7 +49,8 @@ lock is given back. A process that starts a session of its own (setsid, daemons)
 If the lock is lost, the command is ended before anybody else can have it, even when trinco itself is killed.
 
 exit: the command's own; 128+n if it ended by signal n; 126, 127 it could not be started; 75 the lock was not had;
-76 it was lost and the command was ended; 64 usage; 69 store unavailable; 77 keys; 78 configuration
+76 it was lost and the command was ended; 64 usage; 69 store unavailable; 77 keys or permission; 78
+configuration
 """
 
 
@@ -57,9 +65,10 @@ class Words:
 
 
 class Attentive(Waiting):
-    """Waits as ever; but a signal ends it, at a point where nothing is half done, and somebody may look on."""
+    """Waits as ever; but a signal ends it, at a point where nothing is half done, and somebody may look on. Stores that
+    were waited for in vain are not waited for again: what we told them they hear of anyhow, and we are to end."""
 
-    __slots__ = ("_polled", "_quiet", "_signals", "_told", "look")
+    __slots__ = ("_is_in_haste", "_polled", "_quiet", "_signals", "_told", "look")
 
     def __init__(self, hub: Hub, signals: Signals, quiet: bool) -> None:
         super().__init__(hub)
@@ -67,7 +76,12 @@ class Attentive(Waiting):
         self._quiet = quiet
         self._told = False
         self._polled: object = None
+        self._is_in_haste = False
         self.look: Callable[[], None] | None = None
+
+    def hurry(self) -> None:
+        """From here on nothing is waited for but what comes at once."""
+        self._is_in_haste = True
 
     def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         def is_done() -> bool:
@@ -80,7 +94,11 @@ class Attentive(Waiting):
                     self.look()
             return False
 
-        return super().until(is_done, deadline, *sleepers)
+        limit = min(deadline, self.hub.clock() + PARTING) if self._is_in_haste else deadline
+        is_in_time = super().until(is_done, limit, *sleepers)
+        if not is_in_time:
+            self.hurry()
+        return is_in_time
 
     def _tell_of_trouble(self) -> None:
         """Why a store keeps us waiting, once: who sees nothing happen wants to know."""
@@ -90,7 +108,11 @@ class Attentive(Waiting):
             say(f"waiting: {trouble}")
 
     def _attend(self) -> None:
-        self._signals.interrupt()
+        try:
+            self._signals.interrupt()
+        except Interrupted:
+            self.hurry()
+            raise
         self.hub.start_polling()
         if self._polled is not self.hub.poller:
             self._polled = self.hub.poller
@@ -110,24 +132,26 @@ def add_options(parser: Parser) -> None:
     parser.usage = f"{parser.prog} [options] NAME -- COMMAND [ARGUMENT ...]"
     duration = usage(seconds)
     add = parser.add_argument
-    add("name", metavar="NAME", help="the lock's name")
+    add("name", metavar="NAME", nargs="?", help="the lock's name; one that begins with a dash: -- NAME -- COMMAND")
     add_service(parser)
     patience = parser.add_mutually_exclusive_group()
     patience.add_argument("-n", "--nonblock", action="store_true", help="do not wait: exit 75 if somebody holds it")
     patience.add_argument("-w", "--wait", type=duration, metavar="DURATION", help="wait at most so long (for ever)")
     add("--ttl", type=duration, metavar="DURATION", help="how long the lock outlives a crash of this host (30s)")
-    add("--max-hold", type=duration, metavar="DURATION", help="end the command when it has had the lock so long")
+    gone = "have the command gone when it has had the lock so long: SIGTERM comes --kill-after before that"
+    add("--max-hold", type=duration, metavar="DURATION", help=gone)
     add("-k", type=whole(1, "the number of units"), metavar="N", help="N at a time may hold it (1)")
     add("-E", type=_code, default=exits.NOT_ACQUIRED, metavar="CODE", help="exit with this instead of 75")
     add("--on-lost", choices=(TERM, KILL, IGNORE), default=TERM, help="SIGTERM, SIGKILL, or let it go on (term)")
-    add("--kill-after", type=duration, default=KILL_AFTER, metavar="DURATION", help="from SIGTERM to SIGKILL (5s)")
+    ending = "from SIGTERM to SIGKILL (5s, but at most a third of the ttl and of --max-hold)"
+    add("--kill-after", type=duration, default=KILL_AFTER, metavar="DURATION", help=ending)
     voice = parser.add_mutually_exclusive_group()
     voice.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     voice.add_argument("-v", "--verbose", action="store_true", help="say who holds it, who waits, what happens")
 
 
 def _code(text: str) -> int:
-    if not text.isdigit() or int(text) > 255:
+    if not (text.isascii() and text.isdigit()) or int(text) > 255:
         raise argparse.ArgumentTypeError(f"an exit code is 0 to 255, not '{text}'")
     return int(text)
 
@@ -147,10 +171,9 @@ def run(options: argparse.Namespace) -> int:
 
 def run_with(options: argparse.Namespace, words: Words) -> int:
     _judge(options)
-    _open_standard_descriptors()
-    service = connect(options.url, config=options.config)
+    service = open_service(options)
     if any(store.url.startswith("memory:") for store in service.stores):
-        raise UsageError("memory: is within one process, and excludes nobody from another: use sqlite:///locks.db")
+        raise ConfigError("memory: is within one process, and excludes nobody from another: use sqlite:///locks.db")
     service.desk.keeper = None  # the loop renews: no thread is started
     signals = Signals()
     service.desk.waiting = waiting = Attentive(service.desk.hub, signals, options.quiet)
@@ -158,25 +181,32 @@ def run_with(options: argparse.Namespace, words: Words) -> int:
         lease = _obtain(service, waiting, options, words)
         signals.keep()
     except Interrupted as interruption:
-        service.close()
-        return exits.BY_SIGNAL + interruption.number
-    code = _refused(service, options, words) if lease is None else _run(service, lease, signals, options, words)
+        code = exits.BY_SIGNAL + interruption.number
+    else:
+        if lease is None:
+            code = _refused(service, options, words)
+        else:
+            code = _run(service, lease, signals, waiting, options, words)
     service.close()
+    if code == exits.INTERRUPTED and Terminal().is_ours():
+        _die_of_interrupt()
     return code
 
 
+def _die_of_interrupt() -> None:
+    """A shell goes on with its loop unless whom Ctrl-C has ended has died of it. Its $? is the same."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGINT)
+
+
 def _judge(options: argparse.Namespace) -> None:
+    if options.name is None and options.command[1:2] == ["--"] and len(options.command) > 2:
+        options.name, options.command = options.command[0], options.command[2:]
+    if options.name is None:
+        raise UsageError("there is no NAME of a lock: it comes before the two dashes, as in: NAME -- ./backup.sh")
     for what, amount in (("--wait", options.wait), ("--kill-after", options.kill_after)):
         if amount is not None and amount < 0:
             raise UsageError(f"{what} is at least 0 seconds, not {amount:g}")
-
-
-def _open_standard_descriptors() -> None:
-    """Where one of the three was closed, the next file that is opened would take its place, and all that is written
-    there."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        continue
-    os.close(descriptor)
 
 
 # Getting it
@@ -193,7 +223,7 @@ def _obtain(service: LockService, waiting: Attentive, options: argparse.Namespac
         return _ask(service, options, terms, patience)
     from trinco.cli.onlooker import Onlooker
 
-    with connect(options.url, config=options.config) as other:
+    with connect(options.url, config=options.config, tell=say_nothing) as other:
         other.desk.keeper = None
         onlooker = Onlooker(lambda: _news(other, service.desk.hub.client, options, words))
         waiting.look = onlooker.look
@@ -218,9 +248,9 @@ def _refused(service: LockService, options: argparse.Namespace, words: Words) ->
 def situation(service: LockService, options: argparse.Namespace, words: Words) -> str:
     """Who holds it, since when, with which token, for how long."""
     try:
-        infos = [info for info in map(service.inspect, _resources(options)) if info.held]
+        infos = [info for info in _looks(service, options, GLANCE) if info.held]
     except StoreUnavailable as error:
-        return f"{words.thing} '{options.name}' is in use; by whom cannot be told: {error}"
+        return f"whether {words.thing} '{options.name}' is in use cannot be told: {error}"
     if not infos:
         return f"{words.thing} '{options.name}' was in use and may be free by now"
     odd = next((f" ({info.why})" for info in infos if info.why), "")
@@ -229,9 +259,15 @@ def situation(service: LockService, options: argparse.Namespace, words: Words) -
     return f"{words.thing} '{options.name}' {words.held} {told}{more}{odd}"
 
 
+def _looks(service: LockService, options: argparse.Namespace, patience: float) -> "list[LockInfo]":
+    """At everything that we would take, without waiting long for a store that says nothing: others wait for us."""
+    desk = service.desk
+    return [desk.look(resource, patience).info(desk.hub, service.enough) for resource in _resources(options)]
+
+
 def _news(other: LockService, me: str, options: argparse.Namespace, words: Words) -> tuple[object, str]:
     """For whoever waits: who is in the way, and what to say about it. ``other`` is a service of its own."""
-    infos = [other.inspect(resource) for resource in _resources(options)]
+    infos = _looks(other, options, LOOK_ON)
     if any(info.owner in (me, None) for info in infos):
         return None, ""  # our turn has come
     waiters = max((info.waiters for info in infos), key=len)
@@ -250,7 +286,14 @@ def _holder(info: "LockInfo") -> str:
 # Holding it
 
 
-def _run(service: LockService, lease: "Lease", signals: Signals, options: argparse.Namespace, words: Words) -> int:
+def _run(
+    service: LockService,
+    lease: "Lease",
+    signals: Signals,
+    waiting: Attentive,
+    options: argparse.Namespace,
+    words: Words,
+) -> int:
     name, what = options.name, f"{words.thing} '{options.name}'"
     if options.verbose:
         say(f"{what} {words.granted}" + ("" if lease.token is None else f", with token {lease.token}"))
@@ -274,6 +317,8 @@ def _run(service: LockService, lease: "Lease", signals: Signals, options: argpar
         return _not_started(options.command[0], error)
     code = holding.wait()
     holding.give_back()
+    if holding.is_cut_off:
+        waiting.hurry()
     if options.verbose and not holding.is_lost:
         say(f"the command ended with {code} and {what} {words.released}")
     return code
@@ -301,8 +346,11 @@ def _environment(lease: "Lease", name: str) -> dict[str, str]:
 
 
 def _not_started(program: str, error: OSError) -> int:
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not os.path.exists(program):
         say(f"'{program}' was not found; the lock was released")
         return exits.NOT_FOUND
+    if isinstance(error, FileNotFoundError):
+        say(f"'{program}' cannot be run: the interpreter in its first line was not found; the lock was released")
+        return exits.NOT_EXECUTABLE
     say(f"'{program}' cannot be run: {error.strerror}; the lock was released")
     return exits.NOT_EXECUTABLE

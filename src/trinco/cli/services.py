@@ -2,12 +2,14 @@
 
 import argparse
 
+from trinco.cli.streams import say, say_nothing
 from trinco.core.duration import in_words
 from trinco.locks.inspection import LockInfo
 from trinco.locks.service import LockService, connect
 
 OWN_NAMES = "trinco/"
-"""Locks below this are what ``health`` and ``doctor`` probe with."""
+PROBES = (f"{OWN_NAMES}health/", f"{OWN_NAMES}doctor/")
+"""Locks below these are what ``health`` and ``doctor`` probe with."""
 
 
 def add_service(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +19,9 @@ def add_service(parser: argparse.ArgumentParser) -> None:
 
 
 def open_service(options: argparse.Namespace) -> LockService:
-    """Nothing is contacted yet."""
-    return connect(options.url, config=options.config)
+    """Nothing is contacted yet. Who asked for silence (``-q``) is told nothing but errors."""
+    is_quiet = getattr(options, "quiet", False)
+    return connect(options.url, config=options.config, tell=say_nothing if is_quiet else say)
 
 
 def ago(age: float | None) -> str:

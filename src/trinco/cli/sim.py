@@ -3,26 +3,26 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trinco.cli import exits
-from trinco.cli.faults import HELP, parse_ask, parse_fault, parse_notice
+from trinco.cli.faults import HELP, USES, asked_faults, asked_liar, asked_workload, parse_ask, parse_fault, parse_notice
 from trinco.cli.files import write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import number, print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
+from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sizes import check_k, chosen
+from trinco.cli.watch import TooMuchMemory, so_far, watched
 from trinco.core.errors import BeyondClaims, UsageError
-from trinco.core.node import Node
-from trinco.protocols.catalogue import Entry, suggest
-from trinco.sim.faults import Chaos, Crash, Fault
-from trinco.sim.laws import Constant, Exponential, parse
+from trinco.protocols.catalogue import Entry
+from trinco.sim.faults import Chaos
+from trinco.sim.laws import Constant, parse
 from trinco.sim.links import Links
 from trinco.sim.metrics import Spread
 from trinco.sim.scenario import Scenario
@@ -31,7 +31,10 @@ from trinco.sim.simulation import Result, Simulation
 from trinco.sim.simulation import run as simulate
 from trinco.sim.swarm import Swarm
 from trinco.sim.workers import process_pool
-from trinco.sim.workload import Closed, Elections, OneShot, Open, Scripted, Workload, saturated
+
+MAX_EVENTS = 2_000_000
+"""A minute or so, and with its trace a gigabyte."""
+MAX_MEGABYTES = 2048
 
 EXAMPLES = """examples:
   trinco sim ricart-agrawala -n 50 --entries 500
@@ -67,16 +70,15 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_workload(group: Any) -> None:
-    group.add_argument("--entries", type=whole(1, "the number of entries"), default=100, help="in all (100)")
-    kinds = ("closed", "saturated", "open", "one-shot")
-    group.add_argument("--workload", choices=kinds, default="closed", help="closed: think, ask, hold, again (default)")
-    group.add_argument("--think", type=usage(parse), default=Exponential(5.0), metavar="LAW", help="exponential:5")
-    group.add_argument("--hold", type=usage(parse), default=Constant(1.0), metavar="LAW", help="time inside (1)")
+    group.add_argument("--entries", type=whole(1, "the number of entries"), help="in all (100)")
+    group.add_argument("--workload", choices=tuple(USES), help="closed: think, ask, hold, again (default)")
+    group.add_argument("--think", type=usage(parse), metavar="LAW", help="exponential:5")
+    group.add_argument("--hold", type=usage(parse), metavar="LAW", help="time inside (1)")
     ask = {"action": "append", "type": usage(parse_ask), "default": [], "metavar": "NODE@TIME+HOLD"}
     group.add_argument("--ask", help="exactly this request, instead of a workload; can be repeated", **ask)
     notice = {"action": "append", "type": usage(parse_notice), "default": [], "metavar": "NODE@TIME"}
-    group.add_argument("--notice", help="of an election: who notices when that the leader is gone (0@1)", **notice)
-    group.add_argument("--rate", type=positive("the rate"), default=0.1, help="arrivals per time, for open (0.1)")
+    group.add_argument("--notice", help="of an election: who notices when that the leader is gone", **notice)
+    group.add_argument("--rate", type=positive("the rate"), help="arrivals per time, for open (0.1)")
 
 
 def _add_network(group: Any) -> None:
@@ -118,7 +120,17 @@ def _add_swarm(group: Any) -> None:
 def _add_output(group: Any) -> None:
     group.add_argument("--until", type=positive("the time limit"), default=1e9, help="stop at this virtual time")
     group.add_argument(
-        "--max-events", type=whole(1, "the bound on events"), default=20_000_000, help="stop after so many"
+        "--max-events",
+        type=whole(1, "the bound on events"),
+        default=MAX_EVENTS,
+        metavar="N",
+        help=f"stop after so many ({MAX_EVENTS})",
+    )
+    group.add_argument(
+        "--max-memory",
+        type=whole(50, "the bound on memory"),
+        metavar="MB",
+        help=f"of a single run: stop beyond so much memory ({MAX_MEGABYTES})",
     )
     group.add_argument("--patience", type=positive("patience"), help="nobody may wait longer than this")
     group.add_argument("--trace", type=Path, metavar="FILE", help="write the trace (NDJSON)")
@@ -127,17 +139,30 @@ def _add_output(group: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    refuse_lease_settings(options)
     entry = chosen(options)
     refuse_lease_options(entry, options)
+    _refuse_contradictions(options)
     scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
+
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    if options.trace and options.no_trace:
+        raise UsageError("--trace and --no-trace contradict each other")
+    if options.timeline and options.no_trace:
+        raise UsageError("--timeline draws the trace: it contradicts --no-trace")
+    if options.timeline and options.seeds > 1:
+        raise UsageError("--timeline draws a single run; of many --seeds a violation is drawn anyway")
+    if options.max_memory and options.seeds > 1:
+        raise UsageError("--max-memory is for a single run; --max-events holds for each of many --seeds")
 
 
 def _peers_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
     n = options.n or 5
     check_k(entry, n, options.k)
     nodes = entry.nodes(n)
-    return _scenario(entry, n, dict(_liar(entry, nodes, text) for text in options.byzantine), options)
+    return _scenario(entry, n, dict(asked_liar(entry, nodes, text) for text in options.byzantine), options)
 
 
 def _lease_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
@@ -151,8 +176,7 @@ def _lease_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
 
 def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse.Namespace) -> Scenario:
     chaos = Chaos(options.crashes, pauses=options.pauses, partitions=options.partitions, within=options.within)
-    if options.trace and options.no_trace:
-        raise UsageError("--trace and --no-trace contradict each other")
+    faults = asked_faults(entry, n, options)
     ordered = not (options.unordered or options.reordering)
     delay = options.delay or Constant(entry.delay)
     try:
@@ -162,9 +186,9 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
             claims=entry.claims,
             n=n,
             seed=options.seed,
-            workload=_elections(options) if entry.claims.elects else _workload(options),
+            workload=asked_workload(entry, n, faults, options),
             links=Links(delay, ordered, options.loss, options.duplication, options.reordering),
-            faults=_faults(entry, n, options),
+            faults=faults,
             chaos=chaos if options.crashes or options.pauses or options.partitions else None,
             byzantine=byzantine,
             until=options.until,
@@ -177,57 +201,33 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
         raise BeyondClaims(f"{error} with --beyond-claims") from None
 
 
-def _elections(options: argparse.Namespace) -> Elections:
-    return Elections(tuple(options.notice) or ((0, 1.0),))
-
-
-def _faults(entry: Entry, n: int, options: argparse.Namespace) -> tuple[Fault, ...]:
-    """An election begins because the leader is gone, unless something else was asked for."""
-    is_told = options.fault or options.crashes
-    return (Crash(n - 1, 0.0),) if entry.claims.elects and not is_told else tuple(options.fault)
-
-
-def _workload(options: argparse.Namespace) -> Workload:
-    if options.ask:
-        return Scripted(tuple(options.ask))
-    match options.workload:
-        case "saturated":
-            return saturated(options.entries, options.hold)
-        case "open":
-            return Open(options.entries, options.rate, options.hold)
-        case "one-shot":
-            return OneShot(hold=options.hold)
-        case _:
-            return Closed(options.entries, options.think, options.hold)
-
-
-def _liar(entry: Entry, nodes: Sequence[Node], text: str) -> tuple[int, Any]:
-    node, _, name = text.partition(":")
-    if not node.isdigit() or not name:
-        raise UsageError(f"'{text}' does not say who lies and how: give NODE:STRATEGY")
-    if name not in entry.strategies:
-        known = ", ".join(sorted(entry.strategies)) or "none"
-        raise UsageError(
-            f"{entry.name} lists no strategy '{name}'{suggest(name, entry.strategies)} (it lists: {known})"
-        )
-    me, strategy = int(node), entry.strategies[name]
-    if me < len(nodes) and not issubclass(strategy, type(nodes[me])):
-        raise UsageError(f"p{me} cannot lie as '{name}': it is a {type(nodes[me]).__name__}")
-    return me, strategy
-
-
 def _one(scenario: Scenario, options: argparse.Namespace) -> int:
+    simulation = Simulation(scenario)
+    megabytes = options.max_memory or MAX_MEGABYTES
     with progress(quiet=options.json) as tell:
-        simulation = Simulation(scenario, lambda entries: tell(f"{entries:,} entries"))
         try:
-            simulation.run()
+            with watched(simulation, megabytes, tell):
+                simulation.run()
         except KeyboardInterrupt:
-            so_far = f"{simulation.entries:,} entries in {simulation.kernel.now:.6g} units of time, no violation so far"
-            sys.stderr.write(f"trinco: interrupted: {so_far}\n")
+            sys.stderr.write(f"trinco: interrupted: {so_far(simulation)}, no violation so far\n")
             return exits.INTERRUPTED
+        except TooMuchMemory as stopped:
+            stopped.settle(simulation)
+            bound: str | None = f"--max-memory {megabytes}"
+        else:
+            bound = _bound(simulation)
     result = simulation.result()
-    _tell(result, options, {})
+    _tell(result, options, {}, bound)
     return _code(result)
+
+
+def _bound(simulation: Simulation) -> str | None:
+    """The flag that ended the run, if one did."""
+    if not simulation.kernel.out_of_bounds:
+        return None
+    scenario = simulation.scenario
+    is_late = min(simulation.kernel.moments) > scenario.until
+    return f"--until {scenario.until:g}" if is_late else f"--max-events {scenario.max_events}"
 
 
 def _code(result: Result) -> int:
@@ -251,9 +251,11 @@ def _many(scenario: Scenario, options: argparse.Namespace) -> int:
         facts = _swarm_facts(swarm, len(seeds))
         if not swarm.violations:
             _tell_swarm(facts, options.json)
+            if options.trace:
+                sys.stderr.write(f"trinco: {options.trace} was not written: no seed violates anything\n")
             return exits.INCONCLUSIVE if swarm.unfinished else exits.DONE
         result = _first_violation(swarm, options, tell)
-    _tell(result, options, facts)
+    _tell(result, options, facts, None)
     return exits.VIOLATED
 
 
@@ -286,7 +288,9 @@ def _tell_swarm(facts: dict[str, Any], as_json: bool) -> None:
         return
     verdict = "no violation"
     if facts["seeds_unfinished"]:
-        verdict = f"INCONCLUSIVE: a bound cut {facts['seeds_unfinished']:,} runs off with requests still open"
+        verdict = (
+            f"INCONCLUSIVE: --until or --max-events cut {facts['seeds_unfinished']:,} runs off with requests still open"
+        )
     print_facts(
         [
             ("seeds", f"{facts['seeds_run']:,}"),
@@ -296,13 +300,13 @@ def _tell_swarm(facts: dict[str, Any], as_json: bool) -> None:
     )
 
 
-def _tell(result: Result, options: argparse.Namespace, swarm: dict[str, Any]) -> None:
+def _tell(result: Result, options: argparse.Namespace, swarm: dict[str, Any], bound: str | None) -> None:
     if options.trace and result.recording:
         write_trace(options.trace, result.recording)
     if options.json:
-        print_json(_as_dict(result) | swarm)
+        print_json(_as_dict(result) | {"bound": bound} | swarm)
         return
-    _show(result, swarm)
+    _show(result, swarm, bound)
     shrunk_violation = result.violation and swarm
     if result.recording and (options.timeline or shrunk_violation):
         print()
@@ -328,7 +332,7 @@ def _as_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def _show(result: Result, swarm: dict[str, Any]) -> None:
+def _show(result: Result, swarm: dict[str, Any], bound: str | None) -> None:
     scenario, metrics = result.scenario, result.metrics
     claim = scenario.claims.messages_per_entry
     if swarm:
@@ -338,7 +342,7 @@ def _show(result: Result, swarm: dict[str, Any]) -> None:
     per_entry = f"{number(metrics.messages_per_entry)} on average, {number(metrics.worst_messages_per_entry)} at worst"
     print(f"{scenario.protocol}: n {scenario.n}, seed {scenario.seed}")
     if scenario.claims.elects:
-        _show_election(result, kinds)
+        _show_election(result, kinds, bound)
         return
     print_facts(
         [
@@ -351,12 +355,12 @@ def _show(result: Result, swarm: dict[str, Any]) -> None:
             ("bypass", f"{metrics.bypass} at worst (claimed: {scenario.claims.bypass or 'no bound'})"),
             ("fairness (Jain)", number(metrics.fairness)),
             ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
-            ("verdict", _verdict(result)),
+            ("verdict", _verdict(result, bound)),
         ]
     )
 
 
-def _show_election(result: Result, kinds: str) -> None:
+def _show_election(result: Result, kinds: str, bound: str | None) -> None:
     metrics = result.metrics
     leaders = sorted(set(metrics.leaders.values()))
     known = "; ".join(
@@ -369,7 +373,7 @@ def _show_election(result: Result, kinds: str) -> None:
             ("messages", f"{metrics.messages:,} ({kinds})"),
             ("time", number(metrics.duration)),
             ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
-            ("verdict", _verdict(result)),
+            ("verdict", _verdict(result, bound)),
         ]
     )
 
@@ -380,7 +384,9 @@ def _spread(spread: Spread | None) -> str:
     return f"mean {number(spread.mean)}, p50 {number(spread.p50)}, p99 {number(spread.p99)}, max {number(spread.max)}"
 
 
-def _verdict(result: Result) -> str:
+def _verdict(result: Result, bound: str | None) -> str:
     if result.violation:
         return f"VIOLATED at {result.violation.at:.6g}, {result.violation.property}: {result.violation.text}"
-    return "no violation" if result.finished else "INCONCLUSIVE: a bound cut the run off with requests still open"
+    if result.finished:
+        return "no violation"
+    return f"INCONCLUSIVE: a bound, {bound}, cut the run off with requests still open; raise it to see more"

@@ -16,7 +16,7 @@ EXAMPLES = """examples:
   trinco sim ricart-agrawala -n 5 --trace run.ndjson && trinco verify run.ndjson
   trinco exhibit slides/S-5 --trace s5.ndjson; trinco verify s5.ndjson --timeline
 
-exit: 0 nothing wrong, 1 a property is violated, 65 the file is damaged
+exit: 0 nothing wrong (so far, if the run was cut off), 1 a property is violated, 65 the file is damaged
 """
 
 
@@ -62,16 +62,25 @@ def _as_dict(header: trace.Header, findings: Findings) -> dict[str, object]:
         "monitors": list(findings.monitors),
         "violation": findings.violation,
         "at": findings.at,
+        "finished": header.finished,
+        "waiting": list(findings.waiting),
     }
 
 
 def _show(header: trace.Header, findings: Findings) -> None:
-    wrong = f"VIOLATED at {findings.at:g}: {findings.violation}" if findings.violation else "nothing wrong"
     print_facts(
         [
             ("trace", f"{header.protocol}, n {header.n}, from the {header.runtime}"),
             ("events", f"{findings.events:,}, with {findings.entries:,} entries"),
             ("monitors", ", ".join(findings.monitors)),
-            ("verdict", wrong),
+            ("verdict", _verdict(header, findings)),
         ]
     )
+
+
+def _verdict(header: trace.Header, findings: Findings) -> str:
+    if findings.violation:
+        return f"VIOLATED at {findings.at:g}: {findings.violation}"
+    so_far = "nothing wrong" if header.finished else "nothing wrong so far: the run was cut off"
+    names = ", ".join(f"p{node}" for node in findings.waiting)
+    return f"{so_far}; {names} still wait{'s' if len(findings.waiting) == 1 else ''}" if names else so_far

@@ -9,7 +9,10 @@ from trinco.cli.parser import usage
 from trinco.cli.services import add_service, open_service
 from trinco.core.duration import in_words, seconds
 from trinco.core.errors import UsageError
+from trinco.locks.books import GLANCE, LOOK_PATIENCE
 from trinco.locks.inspection import LockInfo
+from trinco.locks.names import require_name
+from trinco.locks.service import LockService
 
 EXAMPLES = """examples:
   trinco wait nightly && ./report.sh      after whoever holds it now; it is not taken
@@ -35,16 +38,24 @@ def register(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.wait is not None and options.wait < 0:
         raise UsageError("a time to wait is not negative")
+    name = require_name(options.name)
     end = float("inf") if options.wait is None else time.monotonic() + options.wait
     pause = SHORTEST_PAUSE
     with open_service(options) as service:
-        while (info := service.inspect(options.name)).held:
+        while (info := _look(service, name, end, GLANCE if options.wait else LOOK_PATIENCE)).held:
             left = end - time.monotonic()
             if left <= 0:
                 return _gave_up(info, options)
             time.sleep(min(pause, left, info.remaining + SHORTEST_PAUSE))
             pause = min(2 * pause, LONGEST_PAUSE)
     return exits.DONE
+
+
+def _look(service: LockService, name: str, end: float, least: float) -> LockInfo:
+    """A store that says nothing is given no more time than there is, but always as much as an answer takes: who does
+    not wait at all (-w 0) wants to know, too."""
+    patience = min(max(end - time.monotonic(), least), LOOK_PATIENCE)
+    return service.desk.look(name, patience).info(service.desk.hub, service.enough)
 
 
 def _gave_up(info: LockInfo, options: argparse.Namespace) -> int:

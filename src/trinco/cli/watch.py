@@ -1,0 +1,55 @@
+"""An eye on a simulation from beside it: how far it is, and whether it still fits into memory."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from threading import Event, Thread
+from typing import Any
+
+from trinco.check.memory import resident_bytes
+from trinco.cli.progress import Teller
+from trinco.sim.simulation import Simulation
+
+LOOK_EVERY_SECONDS = 0.2
+
+
+class TooMuchMemory(Exception):
+    def __init__(self, at: float, seconds: float) -> None:
+        self.at, self.seconds = at, seconds
+
+    def settle(self, simulation: Simulation) -> None:
+        """Leave the run as any other bound does."""
+        simulation.kernel.now, simulation.kernel.out_of_bounds = self.at, True
+        simulation.seconds = self.seconds
+        if simulation.recording:
+            simulation.recording.finish(False)
+
+
+@contextmanager
+def watched(simulation: Simulation, megabytes: int, tell: Teller) -> Iterator[None]:
+    """Beside the run, so that its loop need not look: tells how far it is, and ends it beyond so much memory. It ends
+    between two moments, by an appointment at a time before all others, which nobody else makes."""
+    is_over, began = Event(), time.perf_counter()
+
+    def look() -> None:
+        while not is_over.wait(LOOK_EVERY_SECONDS):
+            tell(so_far(simulation))
+            if resident_bytes() > megabytes << 20:
+                simulation.kernel.schedule(-inf, end, simulation.kernel.now)
+                return
+
+    def end(at: float, _b: Any, _c: Any) -> None:
+        raise TooMuchMemory(at, time.perf_counter() - began)
+
+    onlooker = Thread(target=look, daemon=True)
+    onlooker.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        onlooker.join()
+
+
+def so_far(simulation: Simulation) -> str:
+    return f"{simulation.entries:,} entries in {simulation.kernel.now:.6g} units of time"

@@ -1,0 +1,143 @@
+"""``trinco keys`` and the keyring's file, where something is wrong with them; and when nothing may be written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trinco
+from trinco.core.errors import ConfigError, DamagedData
+from trinco.leases.keys import Keyring, MacKey, export
+from trinco.locks.keyfile import read_keyring, write_keyring
+
+TRINCO = [sys.executable, "-m", "trinco"]
+LIMIT = 30.0
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "config" / "keys.json"
+    monkeypatch.setenv("TRINCO_KEYS", str(place))
+    return place
+
+
+def keys(*arguments: str, given: bytes | None = b"", redirected: str = "") -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        ["sh", "-c", f'"$@" {redirected}', "sh", *TRINCO, "keys", *arguments],
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+        input=given,
+        capture_output=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def quorum(folder: Path) -> list[str]:
+    return [f"sqlite:///{folder}/{number}.db" for number in range(4)]
+
+
+# A file that is damaged
+
+
+def test_a_keyring_that_is_not_text_is_65_as_any_other_damage(path: Path) -> None:
+    write_keyring(Keyring(MacKey(b"o" * 32)), str(path))
+    path.write_bytes(path.read_bytes().replace(b"6f", b"\xff\xfe", 1))
+    done = keys("show")
+    assert done.returncode == 65
+    assert done.stderr.count(b"\n") == 1
+    assert str(path).encode() in done.stderr
+
+
+def test_a_keyring_that_is_not_text_is_not_repeated(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"\xffsecret")
+    path.chmod(0o600)
+    with pytest.raises(DamagedData) as caught:
+        read_keyring(str(path))
+    assert "secret" not in str(caught.value)
+    assert "0xff" not in str(caught.value)
+
+
+# A line that does not come
+
+
+@pytest.mark.parametrize("action", ["import", "trust"])
+def test_a_key_that_nobody_pipes_in_is_64(path: Path, action: str) -> None:
+    for redirected in ("<&-", "</dev/null", "0>/dev/null"):
+        done = keys(action, redirected=redirected)
+        assert (done.returncode, done.stderr.count(b"\n")) == (64, 1), done.stderr
+        assert b"key" in done.stderr
+    assert not path.exists()
+
+
+def test_what_is_no_text_is_no_key(path: Path) -> None:
+    done = keys("import", given=b"\xff\xfe\x00\n")
+    assert (done.returncode, done.stderr.count(b"\n")) == (65, 1), done.stderr
+    assert not path.exists()
+
+
+def test_a_key_that_is_piped_in_is_taken_over(path: Path) -> None:
+    key = MacKey(b"o" * 32)
+    assert keys("import", given=export(key).encode()).returncode == 0
+    assert read_keyring(str(path)).own == key
+
+
+# Several at once
+
+
+def at_once(*calls: "tuple[str, ...]") -> list[int]:
+    """The exit codes of commands that run at the same time."""
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen([*TRINCO, "keys", *call], **silent) for call in calls]
+    return [each.wait(LIMIT) for each in started]
+
+
+def test_what_several_add_at_once_is_all_there(path: Path) -> None:
+    given = [MacKey(bytes([number]) * 32) for number in range(8)]
+    assert at_once(*(("trust", export(key)) for key in given)) == [0] * len(given)
+    assert {key.fingerprint for key in read_keyring(str(path)).trusted} == {key.fingerprint for key in given}
+
+
+def test_of_several_who_make_a_key_at_once_one_does(path: Path) -> None:
+    assert sorted(at_once(*[("make", "--kind", "secret")] * 6)) == [0] + [64] * 5
+    assert read_keyring(str(path)).own is not None
+
+
+# A configuration that is refused
+
+
+def test_no_secret_is_made_for_a_quorum_that_is_refused(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twice = [*quorum(tmp_path)[:3], quorum(tmp_path)[0]]
+    mixed = [*quorum(tmp_path)[:3], "redis://127.0.0.1:1"]
+    for stores in (twice, mixed):
+        with pytest.raises(ConfigError):
+            trinco.connect("quorum:?f=1", stores=stores)
+    with pytest.raises(ConfigError, match="ttl"):
+        trinco.connect({"stores": quorum(tmp_path), "f": 1, "ttl": "2h"})
+    assert not path.parent.exists()
+    assert capsys.readouterr().err == ""
+
+
+# Who is told that a secret was made
+
+
+def test_whoever_wants_to_be_told_is_told_instead_of_standard_error(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[str] = []
+    trinco.connect("quorum:?f=1", stores=quorum(tmp_path), tell=told.append).close()
+    assert len(told) == 1
+    assert str(path) in told[0]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_program_without_standard_error_gets_its_secret_all_the_same(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    trinco.connect("quorum:?f=1", stores=quorum(tmp_path)).close()
+    assert read_keyring(str(path)).own is not None
