@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test prove lint bench docs clean
+.PHONY: setup demo test prove lint bench docs clean help
 
-setup: $(READY)
+setup: $(READY)  ## install what is needed in .venv (plain 'make' does this)
 	@$(BIN)/python -m compileall -q src tests
+	@$(if $(filter-out setup,$(MAKECMDGOALS)),,echo "Trinco is set up: try $(BIN)/trinco --help; 'make help' lists the targets")
 
 # What is installed is pinned in constraints.txt, so that a fresh machine gets what we tested with.
 $(READY): pyproject.toml constraints.txt
@@ -19,31 +20,34 @@ $(READY): pyproject.toml constraints.txt
 
 SHOW = @printf '\n$$ %s\n'
 
-demo: setup
+demo: setup  ## a lock on the command line and one in Python
 	$(SHOW) 'trinco run nightly -- echo hello'
 	@$(BIN)/trinco run nightly -- echo hello
 	$(SHOW) 'python -m demo.counter'
 	@$(BIN)/python -m demo.counter
 
-test: setup lint
+test: setup lint  ## lint, and all tests
 	@$(BIN)/python -m pytest -n auto
 
-prove: setup
+prove: setup  ## check what the docs claim at full size; takes long
 	@$(BIN)/python -m tests.prove
 
-lint: setup
+lint: setup  ## format, style, types, and who may import whom
 	@$(BIN)/ruff format --check --quiet . || { echo "ruff: run '$(BIN)/ruff format .'"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports
 
-bench: setup
+bench: setup  ## measure simulator, checker and locks
 	@$(BIN)/python bench/simulator.py
 	@$(BIN)/python bench/checker.py
 	@$(BIN)/python bench/locks.py
 
-docs: setup
+docs: setup  ## write the generated pages again
 	@$(BIN)/python docs/generate.py
 
-clean:
+clean:  ## remove .venv and all caches
 	rm -rf $(VENV) .pythons .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 8

@@ -3,8 +3,8 @@
     python bench/locks.py [--quick] [--json FILE] [--only NAME,...]
 
 NAME is a part (uncontended, wake, contention, start-up) or a store (memory, sqlite, redis, postgres, quorum-redis,
-quorum-sqlite, peers). Real servers are started for it on free ports; nothing is left behind. Under four minutes,
-``--quick`` under one.
+quorum-sqlite, peers). Real servers are started for it on free ports; nothing is left behind. Five minutes,
+``--quick`` under two.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import locks_wake
 from locks_contention import FEW, MANY, Crowd
 from locks_servers import Servers
 from locks_subjects import Opened, Places, Subject, contenders, opened, uncontended, wakers
-from yardstick import MODES, Loop, Samples, Yardstick, block, median, pin
+from yardstick import CROSS, MODES, Loop, Samples, Yardstick, block, median, pin
 
 PARTS = ("uncontended", "wake", "contention", "start-up")
 STORES = ("memory", "sqlite", "redis", "postgres", "quorum-redis", "quorum-sqlite", "peers")
@@ -108,7 +108,8 @@ def measure_uncontended(subjects: list[Subject], servers: Servers, effort: Effor
 
 
 def _in_mode(subjects: list[Subject], servers: Servers, effort: Effort, mode: str) -> list[Figure]:
-    pin(MODES[mode])
+    servers.move(mode)
+    pin(*MODES[mode])
     results = [Samples() for _ in subjects]
     with ExitStack() as stack:
         loop = Loop()
@@ -140,7 +141,8 @@ def _opened(subject: Subject, loop: Loop, stack: ExitStack) -> Opened:
 
 
 def _ratio(part: str, subject: Subject, mode: str, samples: Samples) -> Figure:
-    target = None if subject.target is None else ("<=", subject.target)
+    number = subject.target_in(mode)
+    target = None if number is None else ("<=", number)
     detail = {
         "micros": median(samples.micros),
         "micros, mean": median(samples.means),
@@ -154,10 +156,14 @@ def _ratio(part: str, subject: Subject, mode: str, samples: Samples) -> Figure:
 
 def measure_wake(subjects: list[Subject], servers: Servers, effort: Effort) -> list[Figure]:
     yardstick = Yardstick(servers.redis[0])
+    figures: list[Figure] = []
     try:
-        return [figure for mode in MODES for figure in _wakes_in_mode(subjects, yardstick, effort, mode)]
+        for mode in MODES:
+            servers.move(mode)
+            figures += _wakes_in_mode(subjects, yardstick, effort, mode)
     finally:
         yardstick.close()
+    return figures
 
 
 def _wakes_in_mode(subjects: list[Subject], yardstick: Yardstick, effort: Effort, mode: str) -> list[Figure]:
@@ -254,6 +260,7 @@ def measured(only: set[str], effort: Effort) -> list[Figure]:
             figures += measure_uncontended(_of(stores, uncontended(places)), servers, effort)
         if "wake" in parts:
             figures += measure_wake(_of(stores, wakers(places)), servers, effort)
+        servers.move(CROSS)
         if "contention" in parts:
             figures += measure_contention(_of(stores, contenders(places)), effort)
         if "start-up" in parts and "sqlite" in stores:
@@ -296,7 +303,7 @@ def keep(figures: list[Figure], path: str, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Locks against what people use today, as ratios to PING.")
-    parser.add_argument("--quick", action="store_true", help="less of everything: under a minute")
+    parser.add_argument("--quick", action="store_true", help="less of everything: under two minutes")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     parser.add_argument("--only", metavar="NAME,...", default="", help=f"of {', '.join(PARTS + STORES)}")
     given = parser.parse_args()

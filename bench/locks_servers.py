@@ -2,16 +2,19 @@
 
     python bench/locks_servers.py          says one line of JSON (the URLs), and stops all of it when its stdin ends
 
-So nothing is left running even when the bench is killed with -9. Everything here is on the first core.
+So nothing is left running even when the bench is killed with -9. Everything here is on the first core, until a line
+names a mode: then it moves to where servers are in that mode, and says so.
 """
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import yardstick
@@ -28,14 +31,24 @@ class Servers:
         self._host = subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
+        said = json.loads(self._hears())
+        self.redis: list[str] = said["redis"]
+        self.postgres: str = said["postgres"]
+        self.folder: str = said["folder"]
+
+    def move(self, mode: str) -> None:
+        """To where servers run in this mode; whoever serves a connection that is open moves too."""
+        assert self._host.stdin is not None
+        self._host.stdin.write(f"{mode}\n")
+        self._host.stdin.flush()
+        self._hears()
+
+    def _hears(self) -> str:
         assert self._host.stdout is not None
         line = self._host.stdout.readline()
         if not line:
             raise SystemExit("the servers did not start: see above")
-        said = json.loads(line)
-        self.redis: list[str] = said["redis"]
-        self.postgres: str = said["postgres"]
-        self.folder: str = said["folder"]
+        return line
 
     def stop(self) -> None:
         assert self._host.stdin is not None
@@ -61,7 +74,31 @@ def host() -> None:
         postgres.start()
         urls = {"redis": [server.url for server in redis], "postgres": f"{postgres.url}?fresh=1"}
         print(json.dumps({**urls, "folder": files}), flush=True)
-        sys.stdin.read()
+        for line in sys.stdin:
+            for process in descendants(os.getpid()):
+                move(process, yardstick.home_of_servers(line.strip()))
+            print("moved", flush=True)
+
+
+def descendants(process: int) -> Iterator[int]:
+    for thread in threads(process):
+        with suppress(FileNotFoundError):
+            for child in map(int, Path(f"/proc/{thread}/task/{thread}/children").read_text(encoding="ascii").split()):
+                yield child
+                yield from descendants(child)
+
+
+def move(process: int, cores: list[int]) -> None:
+    for thread in threads(process):
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, cores)
+
+
+def threads(process: int) -> list[int]:
+    """None of one that has ended: whoever served a connection ends with it."""
+    with suppress(FileNotFoundError):
+        return [int(thread.name) for thread in Path(f"/proc/{process}/task").iterdir()]
+    return []
 
 
 if __name__ == "__main__":

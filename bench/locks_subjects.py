@@ -15,6 +15,8 @@ import redis
 import redis.asyncio
 
 import trinco
+from trinco.stores.postgres_calls import GIVES_BACK, TAKES, interval, queries
+from yardstick import SAME
 
 NAME = "bench"
 PATIENCE_S = 20.0
@@ -24,7 +26,8 @@ PATIENCE_S = 20.0
 @dataclass(frozen=True)
 class Subject:
     """``kind``: how it is opened. ``store``: its name for ``--only``; ``peer`` for what is not ours. ``call``: the way
-    in, ``try_acquire`` or ``hold``. ``target``: the largest ratio to PING that is good enough."""
+    in, ``try_acquire`` or ``hold``. ``target``: the largest ratio to PING that is good enough. ``side_by_side``: it was
+    set for several servers that work at the same time, so it means nothing where all of them share a core."""
 
     what: str
     store: str
@@ -32,6 +35,7 @@ class Subject:
     urls: tuple[str, ...]
     call: str = ""
     target: float | None = None
+    side_by_side: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -40,6 +44,9 @@ class Subject:
     @property
     def is_peer(self) -> bool:
         return not self.kind.startswith("trinco")
+
+    def target_in(self, mode: str) -> float | None:
+        return None if mode == SAME and self.side_by_side else self.target
 
 
 def told(content: dict[str, Any]) -> Subject:
@@ -143,6 +150,23 @@ def _advisory(subject: Subject) -> Opened:
     )
 
 
+def _statements(subject: Subject) -> Opened:
+    """The least that our lock can cost: its two statements, one after the other, and nothing around them."""
+    with trinco.connect(subject.urls[0]) as locks, locks.lock(NAME).hold():
+        pass  # the table and the row are there
+    connection = psycopg.connect(_plain(subject), autocommit=True)
+    pgconn, texts = connection.pgconn, queries("trinco")
+    claim: list[Any] = [NAME.encode(), b"bench", bytes(8)]
+    grant = [*claim, interval(30.0), b"0 0 0 "]
+    for name, text in ((b"take", texts[TAKES[None]]), (b"give", texts[GIVES_BACK])):
+        pgconn.prepare(name, text)
+
+    def run(name: bytes, parameters: list[Any]) -> None:
+        assert pgconn.exec_prepared(name, parameters, [1] * len(parameters), 1).ntuples == 1
+
+    return _in_turn(lambda: run(b"take", grant), lambda: run(b"give", claim), connection.close)
+
+
 def _flock(subject: Subject) -> Opened:
     file = os.open(subject.urls[0], os.O_RDWR | os.O_CREAT, 0o600)
     return _in_turn(
@@ -189,6 +213,7 @@ OPENERS: dict[str, Callable[[Subject], Opened]] = {
     "redis-py": _redis_py,
     "redis-py-aio": _redis_py_aio,
     "advisory": _advisory,
+    "statements": _statements,
     "flock": _flock,
     "filelock": _filelock,
     "redis_lock": _redis_lock,
@@ -224,7 +249,7 @@ def uncontended(places: Places) -> list[Subject]:
         ("memory", "memory", "trinco", places.memory, None),
     ]
     subjects = [
-        Subject(f"{what}, {call}", store, kind, urls, call, target)
+        Subject(f"{what}, {call}", store, kind, urls, call, target, side_by_side=store == "quorum-redis")
         for what, store, kind, urls, target in ours
         for call in ("try_acquire", "hold")
     ]
@@ -238,6 +263,7 @@ def peers(places: Places) -> list[Subject]:
         Subject("python-redis-lock", "peers", "redis_lock", places.redis),
         Subject("pottery Redlock, 3 Redis", "peers", "pottery", places.quorum[:3]),
         Subject("pg_advisory_lock", "peers", "advisory", places.postgres),
+        Subject("our two statements to PostgreSQL, bare", "peers", "statements", places.postgres),
         Subject("filelock", "peers", "filelock", (f"{places.folder}/filelock",)),
         Subject("fcntl.flock", "peers", "flock", (f"{places.folder}/flock",)),
     ]

@@ -33,9 +33,9 @@ STOP_LIMIT_S = 5.0
 class Waiter:
     """The other process."""
 
-    def __init__(self, subjects: Sequence[Subject], core: int) -> None:
+    def __init__(self, subjects: Sequence[Subject], cores: Sequence[int]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(core)],
+            [sys.executable, __file__, *map(str, cores)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -78,7 +78,7 @@ def measure(
     say: Callable[[str], None],
 ) -> list[Samples]:
     """``rounds`` blocks of ``per_round`` wake-ups each, for every subject, in turns with PING."""
-    pin(MODES[mode])
+    pin(*MODES[mode])
     results = [Samples() for _ in subjects]
     waiter = Waiter(subjects, MODES[mode])
     handles: list[Opened] = []
@@ -116,7 +116,7 @@ def _block(handle: Opened, waiter: Waiter, position: int, samples: int) -> list[
 def wait() -> None:
     """The waiter's side: for each line on stdin acquire that subject, and say when."""
     end_with_parent()
-    pin(int(sys.argv[1]))
+    pin(*map(int, sys.argv[1:]))
     handles = [opened(told(each)) for each in json.loads(sys.stdin.readline())]
     for handle in handles:
         handle.acquire()

@@ -1,8 +1,9 @@
 """The yardstick of the locks' bench: the median round trip of redis-py's PING, sampled in turns with the subjects.
 
 A PING takes about 40 us when client and server share a core, and two or three times that on two cores. So everything
-is pinned, and measured in both modes: ``same`` (server and client on the first core) and ``cross`` (the server on the
-first, the client on the second). A subject's figure is its block of operations over the block of PINGs right before
+is pinned, and measured in both modes: ``same`` (servers and client on the first core) and ``cross`` (the servers on the
+first, the client on the second). In a third, ``free``, nobody is pinned: four servers may overlap there, and a PING is
+of either kind, as the system likes. A subject's figure is its block of operations over the block of PINGs right before
 it; of these ratios the median counts, and the smallest and the largest stand beside it.
 """
 
@@ -22,13 +23,18 @@ FEWEST = 20
 """Operations in a block, however slow they are."""
 PR_SET_PDEATHSIG = 1
 CORES = sorted(os.sched_getaffinity(0))[:2]
-MODES = {"same": CORES[0], "cross": CORES[-1]} if len(CORES) > 1 else {"same": CORES[0]}
-"""The client's core, by mode; servers are always on the first."""
+SAME, CROSS, FREE = "same", "cross", "free"
+MODES = {SAME: CORES[:1], CROSS: CORES[1:], FREE: CORES} if len(CORES) > 1 else {SAME: CORES}
+"""By mode, where the client runs."""
 
 
-def pin(core: int) -> None:
+def home_of_servers(mode: str) -> list[int]:
+    return CORES if mode == FREE else CORES[:1]
+
+
+def pin(*cores: int) -> None:
     """This thread, and whatever it starts from now on."""
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, cores)
 
 
 def end_with_parent() -> None:

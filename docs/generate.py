@@ -269,7 +269,11 @@ Breaks: {exhibit.breaks}, in {len(result.counterexample.script)} steps, after {r
 
 
 def speed() -> str:
-    pinned = {"locks": "processes pinned", "simulator": "pinned to one core", "checker": "pinned to one core"}
+    pinned = {
+        "locks": "processes pinned but for *free*",
+        "simulator": "pinned to one core",
+        "checker": "pinned to one core",
+    }
     tables = []
     for title, how in pinned.items():
         kept = evidence(f"bench-{title}")
@@ -282,9 +286,11 @@ Ratios to something measured in the same run; absolute numbers are of one small 
 measures again.
 
 Locks are measured in PINGs of redis-py, sampled between them. *Same*: client and servers on one core, where a PING
-takes 37 us and everything else looks its worst; five processes that share a core cannot overlap, so a quorum of servers
-misses its target there. *Cross*: servers on one core, the client on the other, as on two hosts. PostgreSQL on one core:
-the two statements alone take 2.1 PINGs.
+takes 37 us and everything else looks its worst, since programs that take turns on a core find it cold each time.
+*Cross*: servers on one core, the client on the other, as on two hosts. *Free*: nobody is pinned, and a PING is of
+either kind. The target of a quorum of servers is for servers that work at the same time, so it is not judged where five
+processes share a core. PostgreSQL on one core: two bare statements take 2 PINGs when nothing runs between them and 2.7
+when a program does, which leaves less than one for a lock.
 
 SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin
 runs with its defaults, safety only and without partial-order reduction, on the same model with the same states; its
