@@ -15,6 +15,7 @@ from trinco.locks.service import LockService
 from trinco.stores import clock as clocks
 from trinco.stores.memory import MemoryStore
 from trinco.testing import ManualClock, memory_service
+from trinco.testing.stores import catch_up
 
 
 @pytest.fixture
@@ -44,6 +45,24 @@ def test_a_lease_is_renewed_for_as_long_as_it_is_held(clock: ManualClock, servic
         clock.advance(10)
         lease.check()
     assert service.inspect("door").token == lease.token
+
+
+def test_a_lease_whose_grant_was_long_under_way_is_renewed_before_it_ends() -> None:
+    """What is left of it is less than the usual pause before a renewal."""
+    clock = Clock()
+    under_way = [20.0, 0.0, 8.0]
+
+    def before(access: Access) -> None:
+        if isinstance(access, Apply) and isinstance(access.operation, Request | Extend) and under_way:
+            clock.pass_by(under_way.pop(0))
+
+    with one_store(TamperedStore(MemoryStore("late", clock=clock), before=before), clock=clock) as service:
+        lease = take(service.lock("door"))
+        for _ in range(60):
+            clock.pass_by(1)
+            catch_up(service)
+            lease.check()
+        assert under_way == []
 
 
 def test_a_lease_that_is_not_renewed_ends(clock: ManualClock, service: LockService) -> None:

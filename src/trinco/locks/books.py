@@ -10,7 +10,7 @@ from trinco.leases.client import Stage
 from trinco.locks.claimant import Claimant
 from trinco.locks.endings import close_at_exit, holding
 from trinco.locks.hub import Hub
-from trinco.locks.lease import RENEWALS_PER_TERM, RETRIES_PER_TERM, Lease
+from trinco.locks.lease import RETRIES_PER_TERM, Lease
 from trinco.locks.waiting import CLOSED
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ class Books:
 
     def judge_renewal(self, lease: Lease) -> bool:
         """After a renewal: the next is due, or this one soon again, or the lease is gone. Whether it is renewed."""
-        claimant, options, now = lease.claimant, lease.options, self.hub.clock()
+        claimant, now = lease.claimant, self.hub.clock()
         if lease.released or lease.reason is not None:
             return False
         if not lease.valid:
@@ -179,9 +179,9 @@ class Books:
             self.mark_lost(lease, "stolen" if claimant.is_taken() else "revoked")
             return False
         if claimant.grants > lease.grants:
-            lease.renew_at = now + options.ttl / RENEWALS_PER_TERM
+            lease.plan_renewal(now)
             return True
-        lease.renew_at = now + options.ttl / RETRIES_PER_TERM
+        lease.renew_at = now + lease.options.ttl / RETRIES_PER_TERM
         return False
 
     def mark_lost(self, lease: Lease, reason: str) -> bool:

@@ -72,7 +72,13 @@ class Lease:
         now = claimant.hub.clock()
         self.ends = None if options.max_hold is None else now + options.max_hold
         """When ``max_hold`` is over."""
-        self.renew_at = now + options.ttl / RENEWALS_PER_TERM
+        self.renew_at = now
+        self.plan_renewal(now)
+
+    def plan_renewal(self, now: float) -> None:
+        """After a third of what is left, which is less than a term if the answer was long under way."""
+        until = self.claimant.until
+        self.renew_at = now if until is None else now + (until.at - now) / RENEWALS_PER_TERM
 
     @property
     def votes(self) -> tuple[str, ...]:
