@@ -17,6 +17,8 @@ class Between:
         self._mute: set[socket.socket] = set()
         self.port: int = self._listener.getsockname()[1]
         self.accepted = 0
+        self.turned_away = 0
+        """How many of the next connections are."""
         Thread(target=self._accept, daemon=True).start()
 
     def go_deaf(self) -> None:
@@ -36,6 +38,10 @@ class Between:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                if self.turned_away:
+                    self.turned_away -= 1
+                    client.close()
+                    continue
                 server = socket.create_connection(("127.0.0.1", self._server))
                 self.accepted += 1
                 self._pairs.append((client, server))

@@ -24,6 +24,7 @@ from tests.locks.cancelling import (
     run,
     take,
 )
+from tests.locks.services import quorum, with_a_liar
 from tests.stores.servers import RedisServer
 from trinco.core.errors import LeaseLost, StoreUnavailable
 from trinco.locks.aio.lease import AsyncLease
@@ -199,6 +200,20 @@ def test_a_lease_is_renewed_for_as_long_as_its_body_lasts(connecting: Connect, b
                 assert (await theirs.inspect(name)).token == lease.token
             assert not told.leases
             assert not lease.lost.is_set()
+
+    run(backend, main)
+
+
+@on_both
+def test_a_lease_is_renewed_though_a_silent_store_does_not_confirm_an_earlier_release(backend: str) -> None:
+    async def main() -> None:
+        async with quorum(with_a_liar("silent")).aio as ours:
+            async with ours.lock("given back").hold():
+                pass
+            await eventually(lambda: bool(ours.desk.wakers), "the keeper listens")
+            async with ours.lock("door", ttl=BRIEF).hold() as lease:
+                await anyio.sleep(BRIEF * 1.3)
+                lease.check()
 
     run(backend, main)
 

@@ -43,7 +43,8 @@ def test_a_link_that_has_died_unheard_is_replaced(
         assert between.accepted > 1
 
 
-def test_a_release_that_was_lost_with_its_link_is_made_good_at_once(ends: tuple[Between, str, str]) -> None:
+@pytest.mark.parametrize("turned_away", [0, 1], ids=["at once", "when the server can be reached again"])
+def test_a_release_that_was_lost_with_its_link_is_made_good(ends: tuple[Between, str, str], turned_away: int) -> None:
     between, through, direct = ends
     name = f"passed on {through}"
     with trinco.connect(through) as ana, trinco.connect(direct) as bruno:
@@ -58,6 +59,7 @@ def test_a_release_that_was_lost_with_its_link_is_made_good_at_once(ends: tuple[
         waiter.start()
         eventually(lambda: bruno.inspect(name).waiters)
         between.go_mute()
+        between.turned_away = turned_away
         threading.Timer(0.1, between.cut).start()
         began = time.monotonic()
         lease.release()

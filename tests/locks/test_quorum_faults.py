@@ -292,6 +292,18 @@ def test_a_store_that_is_killed_while_we_hold_costs_nothing(servers: list[RedisS
     assert (waiter.join().token or 0) > (lease.token or 0)
 
 
+def test_who_waits_for_a_silent_store_to_confirm_a_release_renews_what_is_taken_meanwhile() -> None:
+    with quorum(with_a_liar(Behaviour.SILENT)) as service:
+        take(service.lock("given back")).release()
+        keeper = service.desk.keeper
+        assert keeper is not None
+        eventually(lambda: keeper.wakers)  # it listens
+        lease = take(service.lock("door", ttl=1))
+        before = lease.until
+        eventually(lambda: lease.until > before + 1 or not lease.valid)
+        lease.check()
+
+
 def test_a_store_that_comes_back_votes_again(servers: list[RedisServer], connect: Connect) -> None:
     service = warm(connect())
     servers[0].kill()

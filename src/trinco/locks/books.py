@@ -9,7 +9,7 @@ from trinco.core.errors import QuorumUnavailable, StoreUnavailable, unavailable
 from trinco.leases.client import Stage
 from trinco.locks.claimant import Claimant
 from trinco.locks.endings import close_at_exit, holding
-from trinco.locks.hub import Hub
+from trinco.locks.hub import NEVER, Hub
 from trinco.locks.lease import RETRIES_PER_TERM, Lease
 from trinco.locks.waiting import CLOSED
 
@@ -218,9 +218,13 @@ class Books:
 
     def next_due(self) -> float:
         """When somebody has to look after leases, or after releases that are not confirmed."""
+        return min(self.next_lease_due(), self.hub.next_due())
+
+    def next_lease_due(self) -> float:
+        """When a lease is to be renewed, or over."""
         leases = self.leases.values()
         renewals = (lease.renew_at for lease in leases if lease.options.auto_renew and not is_renewing(lease))
-        return min((*renewals, *(lease.until for lease in leases), self.hub.next_due()))
+        return min((*renewals, *(lease.until for lease in leases)), default=NEVER)
 
     def keep(self, lease: Lease) -> None:
         self.leases[id(lease)] = lease

@@ -14,6 +14,8 @@ from trinco.locks.lease import Lease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trinco.locks.desk import Desk
 
 
@@ -28,6 +30,9 @@ class Keeper:
         self._noticed_due = NEVER
         """When what woke us is due. If it has been given back by the time we look, we sleep until then all the same:
         where locks are held for moments, the next is not due before, and need not wake us."""
+        self._is_listening = False
+        self.wakers: list[Callable[[], None]] = []
+        """Of ourselves, where we listen for the stores."""
         self._is_running = False
         self._is_stopped = False
         self._postponed: list[Lease] = []
@@ -38,12 +43,14 @@ class Keeper:
         if not self._is_running:
             self._is_running = True
             start_new_thread(self._run, ())
-        elif lease.renew_at < self._wakes_at or lease.until < self._wakes_at:
+        elif lease.renew_at < self._wakes_at or (lease.ends is not None and lease.ends < self._wakes_at):
             self._noticed_due = lease.renew_at
             self._wake()
 
     def attend(self) -> None:
         """Somebody left, and not all stores have confirmed it: see to it, soon. Called with the mutex held."""
+        if self._is_listening:
+            return
         if self._attends_at == NEVER:
             self._attends_at = self.desk.hub.clock() + LINGER
         if not self._is_running:
@@ -68,7 +75,7 @@ class Keeper:
     def catch_up(self) -> None:
         """Do at once what is due by the service's clock: for tests that move it."""
         with self.desk.waiting.mutex:
-            lost = [] if self.desk.is_closed else self._round()
+            lost = [] if self.desk.is_closed else self._round(self.desk.next_due)
             self._wake()
             self.desk.waiting.wake_all()
         for lease in lost:
@@ -76,6 +83,8 @@ class Keeper:
 
     def _wake(self) -> None:
         self._wakes_at = 0.0
+        for wake in self.wakers:
+            wake()
         try:
             self._latch.release()
         except RuntimeError:  # it is open
@@ -88,20 +97,26 @@ class Keeper:
                 desk.release(self._postponed.pop())
             with desk.waiting.mutex:
                 try:
-                    lost = [] if desk.is_closed else self._round()
+                    lost = [] if desk.is_closed else self._round(self._lease_due)
                 except StoreUnavailable:  # it was closed
                     return
-                due = min(self._attends_at, self._noticed_due)
-                self._wakes_at = NEVER if desk.is_closed else min(desk.next_due(), due)
-                self._noticed_due = NEVER
+                due = min(self._attends_at, self._lease_due())
+                self._wakes_at = NEVER if desk.is_closed else min(desk.hub.next_due(), due)
                 nap = self._wakes_at - desk.hub.clock()
             for lease in lost:
                 start_new_thread(lease.tell, ())  # a slow callback must not keep the others from being renewed
             if nap > 0:
                 self._latch.acquire(timeout=-1 if nap == NEVER else nap)
 
-    def _round(self) -> list[Lease]:
-        """Renew what is due, listen for what is to be confirmed; those that were lost."""
+    def _lease_due(self) -> float:
+        """When a lease wants us."""
+        if self._noticed_due <= self.desk.hub.clock():
+            self._noticed_due = NEVER
+        return min(self._noticed_due, self.desk.next_lease_due())
+
+    def _round(self, due: "Callable[[], float]") -> list[Lease]:
+        """Renew what is due, listen for what is to be confirmed, until something else is due or there is a lease that
+        we did not know of; those that were lost."""
         desk = self.desk
         renewing = desk.start_due_renewals()
         attends = self._attends_at <= desk.hub.clock()
@@ -109,11 +124,17 @@ class Keeper:
             self._attends_at = NEVER
         if desk.has_leavers():
             desk.hub.connect_missing()
+            desk.hub.pump()  # what is owed is asked for by now: then there is something to listen for
         if renewing or desk.has_leavers():
             claimants = [lease.claimant for lease in renewing]
+            self._wakes_at = max(due(), desk.hub.clock())
 
             def settled() -> bool:
-                return not (any(map(is_renewing, renewing)) or desk.has_leavers())
+                return self._wakes_at == 0.0 or not (any(map(is_renewing, renewing)) or desk.has_leavers())
 
-            desk.waiting.until(settled, max(desk.next_due(), desk.hub.clock()), *claimants)
+            self._is_listening = True
+            try:
+                desk.waiting.until(settled, self._wakes_at, *claimants, self)
+            finally:
+                self._is_listening = False
         return desk.judge_all(renewing)

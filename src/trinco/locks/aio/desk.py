@@ -60,6 +60,9 @@ class AsyncDesk(Books):
         self._wakes_at = 0.0
         self._attends_at = NEVER
         """When to listen for releases that are not confirmed."""
+        self._is_listening = False
+        self.wakers: list[Callable[[], None]] = []
+        """Of the keeper, where it listens for the stores."""
 
     async def obtain(
         self, name: str, resources: tuple[str, ...], options: Options, timeout: float | None
@@ -104,6 +107,8 @@ class AsyncDesk(Books):
             raise UsageError("this async lock service is in use by another event loop: connect once for each of them")
         self._thread, self._loop, self._call_in_loop = me, loop, from_any_thread()
         self._nudge = None
+        self._is_listening = False
+        self.wakers = []
         self.waiting.move()
         self._notice(min(self.next_due(), self._attends_at))
 
@@ -276,6 +281,8 @@ class AsyncDesk(Books):
         elif due < self._wakes_at:
             self._wakes_at = 0.0
             self._nudge.set()
+            for wake in self.wakers:
+                wake()
 
     def catch_up(self) -> None:
         """Do what is due by the service's clock as soon as the event loop runs: for tests that move it."""
@@ -293,7 +300,7 @@ class AsyncDesk(Books):
 
     def _attend(self) -> None:
         """If somebody left and not all stores have confirmed it, somebody must listen, soon."""
-        if self.has_leavers():
+        if self.has_leavers() and not self._is_listening:
             if self._attends_at == NEVER:
                 self._attends_at = self.hub.clock() + LINGER
             self._notice(self._attends_at)
@@ -326,13 +333,20 @@ class AsyncDesk(Books):
             self._attends_at = NEVER
         if self.has_leavers():
             self.hub.connect_missing()
+            self.hub.pump()  # what is owed is asked for by now: then there is something to listen for
         if renewing or self.has_leavers():
             claimants = [lease.claimant for lease in renewing]
 
-            def settled() -> bool:
-                return not (any(map(is_renewing, renewing)) or self.has_leavers())
+            self._wakes_at = max(self.next_lease_due(), self.hub.clock())
 
-            await self.waiting.until(settled, max(self.next_due(), self.hub.clock()), *claimants)
+            def settled() -> bool:
+                return self._wakes_at == 0.0 or not (any(map(is_renewing, renewing)) or self.has_leavers())
+
+            self._is_listening = True
+            try:
+                await self.waiting.until(settled, self._wakes_at, *claimants, self)
+            finally:
+                self._is_listening = False
         return self.judge_all(renewing)
 
     def call_back(self, on_lost: Callable[[Any], Any], lease: Lease) -> None:
