@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Apply, Done
 from trinco.leases.client import POLL
-from trinco.leases.operation import Answer, Grade, Operation
+from trinco.leases.operation import Answer, Grade, Handed, Operation, Request
 from trinco.leases.terms import Policy, Terms
 from trinco.locks.claimant import AHEAD, AT_ONCE, Claimant
 from trinco.locks.entries import PlainEntries
@@ -31,6 +31,22 @@ ANSWERS = {
     "nonsense": Answer(Grade.COMMITTED, -5, TTL),
     "another reply": Done(),
     "failed": Failed("out of order"),
+}
+
+
+HANDED: dict[str, dict[str, Any]] = {
+    "handed": {},
+    "handed, for a while": {"beyond": 3.5 - Terms().wait},
+    "handed, for too short a while": {"beyond": 1.0 - Terms().wait},
+    "handed, for long": {"beyond": 100.0},
+    "handed, and read after a long stop": {"beyond": 100.0, "stop": 2 * Terms().wait},
+    "handed, before the request is answered": {"early": True},
+    "handed, tentatively": {"grade": Grade.TENTATIVE, "token": None},
+    "handed, no token": {"token": None},
+    "handed, nonsense": {"token": -3},
+    "handed, for another request": {"later": 1},
+    "handed, for an earlier attempt": {"claim": {"attempt": 0}},
+    "handed, by another nonce": {"claim": {"nonce": b"x"}},
 }
 
 
@@ -58,10 +74,19 @@ class Scripted(Link):
         arrived, self.waiting = self.waiting, []
         return arrived
 
+    def hands_over(self, how: dict[str, Any]) -> None:
+        """What somebody let go of, to whoever asked last, or nearly so."""
+        asked = [operation for operation in self.heard if isinstance(operation, Request) and operation.serial]
+        if asked:
+            last = asked[-1]
+            claim, serial = last.claim.but(**how.get("claim", {})), (last.serial or 0) + how.get("later", 0)
+            answer = Answer(how.get("grade", Grade.COMMITTED), how.get("token", 9))
+            self.waiting.append(Handed(claim, serial, how.get("beyond", TTL - ONE.wait), answer))
+
 
 class ScriptedStore(Store):
     def __init__(self, link: Scripted) -> None:
-        super().__init__("script:", "one-access", "here", local=True, t_max=60.0)
+        super().__init__("script:", "handing-over", "here", local=True, t_max=60.0)
         self.link = link
 
     def connect(self, address: str, timeout: float = 5.0) -> Link:
@@ -96,6 +121,13 @@ class World:
             claimant.renew(claimant.world)
         elif step.startswith("hear") and int(step[-1]) < len(self.links):
             self.hub.receive(int(step[-1]))
+        elif step.startswith("handed"):
+            link, how = self.links[0], HANDED[step]
+            kept, link.waiting = (link.waiting, []) if "early" in how else ([], link.waiting)
+            link.hands_over(how)
+            self.now += how.get("stop", 0.0)
+            self.hub.receive(0)
+            link.waiting += kept
         elif step == "time":
             self.now += 3.0
         elif step == "moment":
@@ -130,6 +162,10 @@ def steps(hear: list[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(["start", "leave", "renew", "time", "moment", *hear]), max_size=16)
 
 
+WAITS = st.lists(st.sampled_from(["refused", "refused, others wait", "granted", "done", "lost"]), max_size=8)
+"""Scripts in which somebody often has to wait."""
+
+
 def compare(scripts: list[list[str]], steps: list[str], later: bool, terms: Terms) -> None:
     plain, quick = (World(kind, scripts, later, terms) for kind in (Claimant, QuickClaimant))
     for step in ["start", *steps]:
@@ -145,6 +181,34 @@ def test_with_one_store_what_is_put_off_comes_to_the_same(
     later: bool, policy: Policy, script: list[str], steps: list[str]
 ) -> None:
     compare([script], steps, later, ONE.but(policy=policy))
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+@pytest.mark.parametrize("again", [False, True], ids=["at first", "by who has held it before"])
+@given(script=WAITS, steps=steps(["hear 0", "hear 0", "handed", "handed", "handed", *HANDED]))
+def test_what_one_store_hands_over_comes_to_the_same(
+    again: bool, later: bool, script: list[str], steps: list[str]
+) -> None:
+    before = ["hear 0", "leave", "hear 0", "start"] if again else []
+    granted = ["granted", "done"] if again else []
+    compare([[*granted, "refused", "refused", *script]], [*before, "hear 0", "hear 0", *steps], later, ONE)
+
+
+@pytest.mark.parametrize("how", HANDED)
+def test_only_what_was_handed_over_for_our_last_request_is_held(how: str) -> None:
+    world = World(QuickClaimant, [["refused"] * 9], False, ONE)
+    for step in ("start", "moment", how):
+        world.does(step)
+    believed = world.claimant.until.at - world.now if world.claimant.until else 0.0
+    assert believed == pytest.approx(BELIEVED.get(how, 0.0), abs=0.01)
+
+
+BELIEVED = {
+    "handed": TTL - 0.02,
+    "handed, before the request is answered": TTL - 0.02,
+    "handed, for a while": 3.5 - 0.02,
+    "handed, for long": TTL,
+}
 
 
 @pytest.mark.parametrize("policy", [Policy.ONCE, Policy.PRIORITY])

@@ -6,6 +6,10 @@ from trinco.core.errors import UsageError
 from trinco.core.instant import Instant
 from trinco.core.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 T_MAX = 60.0
 """No lease counts for longer, whatever it says: a huge one, or one that nobody can read, must end some day."""
 RHO = 4e-4
@@ -25,6 +29,26 @@ class Policy(Enum):
     __hash__ = object.__hash__
 
 
+GIVEN = (
+    "access_timeout",
+    "attempt_timeout",
+    "backoff",
+    "f",
+    "fenced",
+    "granularity",
+    "min_useful",
+    "n",
+    "policy",
+    "poll",
+    "rho",
+    "sigma",
+    "t_max",
+    "ttl",
+    "wait",
+    "widen",
+)
+
+
 class Terms(Value):
     """``f`` of ``n`` bases may fail in any way. Times are seconds.
 
@@ -36,24 +60,7 @@ class Terms(Value):
     many seconds or when one of those does not grant (0: ask all at once).
     """
 
-    __slots__ = (
-        "access_timeout",
-        "attempt_timeout",
-        "backoff",
-        "f",
-        "fenced",
-        "granularity",
-        "min_useful",
-        "n",
-        "policy",
-        "poll",
-        "rho",
-        "sigma",
-        "t_max",
-        "ttl",
-        "wait",
-        "widen",
-    )
+    __slots__ = (*GIVEN, "believed", "patience", "quorum", "refusals", "useful")
 
     def __init__(
         self,
@@ -91,6 +98,7 @@ class Terms(Value):
         self.t_max = t_max
         self.access_timeout = access_timeout
         self.widen = widen
+        self._derive()
         self._validate()
 
     def _validate(self) -> None:
@@ -122,43 +130,35 @@ class Terms(Value):
                 f"(min_useful) that make a lease worth having"
             )
 
-    @property
-    def quorum(self) -> int:
+    def _derive(self) -> None:
+        """What follows from the rest, worked out once: an acquisition asks for some of it a dozen times."""
+        self.quorum = (self.n + self.f + 2) // 2
         """Two quorums share a correct base: q = ceil((n+f+1)/2), 2f+1 of 3f+1."""
-        return (self.n + self.f + 2) // 2
-
-    @property
-    def refusals(self) -> int:
+        self.refusals = self.n - self.quorum + 1
         """So many refusals leave no quorum."""
-        return self.n - self.quorum + 1
-
-    @property
-    def believed(self) -> float:
+        self.believed = (self.ttl - self.granularity - self.sigma) * (1 - self.rho)
         """(T - g - sigma)(1 - rho): how much of a term a client may believe, counted from before its request."""
-        return (self.ttl - self.granularity - self.sigma) * (1 - self.rho)
-
-    @property
-    def useful(self) -> float:
+        self.useful = self.min_useful * self.ttl
         """An attempt that leaves less than this has failed."""
-        return self.min_useful * self.ttl
-
-    @property
-    def patience(self) -> float:
+        self.patience = min(self.ttl / 2, self.attempt_timeout)
         """How long one attempt may take."""
-        return min(self.ttl / 2, self.attempt_timeout)
+
+    def but(self, **changes: "Any") -> "Terms":
+        """The same terms with some changed, judged as new ones are."""
+        return Terms(**{name: getattr(self, name) for name in GIVEN} | changes)
+
+    def belief(self, start: Instant) -> Instant:
+        """v = t_start + (T - g - sigma)(1 - rho). A correct base stamped its entry after ``start``; by its own clock it
+        keeps it for T, less what its clock rounds away, steps or runs faster than ours."""
+        return start + self.believed
 
     def allowing_for(self, until: Instant | None, granularity: float) -> Instant | None:
         """A belief where a store said that its clock is coarser than we had allowed for."""
         coarser = granularity - self.granularity
         return until + -coarser * (1 - self.rho) if until is not None and coarser > 0 else until
 
-    def handed(self, waiting: Instant, beyond: float) -> Instant:
+    def believed_beyond(self, beyond: float) -> float:
         """The same for what was handed over, which lasts ``beyond`` longer than the store would have remembered us as a
-        waiter; ``waiting`` is when that was over at the earliest. Its term counts from the request before."""
+        waiter: for how long after that, at the earliest. Its term counts from the request before."""
         term = self.wait + beyond
-        return waiting + ((term - self.granularity - self.sigma) * (1 - self.rho) - self.wait)
-
-    def belief(self, start: Instant) -> Instant:
-        """v = t_start + (T - g - sigma)(1 - rho). A correct base stamped its entry after ``start``; by its own clock it
-        keeps it for T, less what its clock rounds away, steps or runs faster than ours."""
-        return start + self.believed
+        return (term - self.granularity - self.sigma) * (1 - self.rho) - self.wait

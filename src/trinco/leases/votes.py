@@ -117,7 +117,7 @@ class Votes(Chains):
     def believed_if_handed(self, ctx: "Any", waiting: Instant, handed: Handed) -> Instant:
         """Never longer than if it had been granted just now: then a clock of the base that was put forward since our
         request does less harm."""
-        return min(self.terms.handed(waiting, handed.beyond), self.terms.belief(ctx.now()))
+        return min(waiting + self.terms.believed_beyond(handed.beyond), self.terms.belief(ctx.now()))
 
     # Tokens
 

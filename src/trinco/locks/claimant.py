@@ -41,6 +41,7 @@ class Claimant(LeaseClient):
 
     __slots__ = (
         "entry",
+        "everywhere",
         "failures",
         "granted",
         "grants",
@@ -62,6 +63,7 @@ class Claimant(LeaseClient):
     def __init__(self, hub: "Hub", owner: str, resource: str, terms: "Terms") -> None:
         LeaseClient.__init__(self, owner, terms, hub.algorithms)
         self.hub = hub
+        self.everywhere = range(len(self.bases))
         self.resource = resource
         self.world = World(self, hub.clock)
         self.timers: dict[str, float] = {}
@@ -110,7 +112,7 @@ class Claimant(LeaseClient):
         return self.hub.entries.ticket_in(self.resource, evidence)
 
     def first_contacts(self) -> "list[int] | range":
-        return self.hub.contacts(self.terms.quorum) if self.terms.widen else range(len(self.bases))
+        return self.hub.contacts(self.terms.quorum) if self.terms.widen else self.everywhere
 
     def next_poll(self, answer: Answer) -> float:
         """When the lease in our way ends, or else after a while, so that not all come at once."""

@@ -43,35 +43,33 @@ class Desk(Books):
     ) -> "Lease | None":
         """A lease on the first of these resources that can be had within ``timeout`` (None: for ever); the slots of a
         semaphore are several. None if it cannot."""
-        deadline = NEVER if timeout is None else self.hub.clock() + timeout
-        self.waiting.require_rest()
-        with self.waiting.mutex:
-            losses = self.hub.losses
+        hub, waiting = self.hub, self.waiting
+        deadline = NEVER if timeout is None else hub.clock() + timeout
+        waiting.require_rest()
+        with waiting.mutex:
+            losses = hub.losses
             try:
                 lease = self._obtain(name, resources, options, deadline, timeout)
             except StoreUnavailable:
-                if self.hub.losses == losses:
+                if hub.losses == losses:
                     raise
                 lease = self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
             if lease is not None:
-                self._keep(lease)
+                try:
+                    self.keep(lease)
+                    if self.keeper is not None:
+                        self.keeper.notice(lease)
+                except BaseException:  # an interrupt: nobody will know that there is something to give back
+                    self.drop(lease)
+                    self.withdraw([lease.claimant])
+                    raise
             return lease
-
-    def _keep(self, lease: Lease) -> None:
-        try:
-            self.keep(lease)
-            if self.keeper is not None:
-                self.keeper.notice(lease)
-        except BaseException:  # an interrupt: nobody will know that there is something to give back
-            self.drop(lease)
-            self.withdraw([lease.claimant])
-            raise
 
     def _obtain(
         self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float, timeout: float | None
     ) -> "Lease | None":
         at_once = timeout == 0
-        if not self._contact(NEVER if at_once else deadline):
+        if self.lacks_links() and not self._connects(NEVER if at_once else deadline):
             return None
         if len(resources) == 1:
             return self._compete(name, resources, 0, options, NEVER if at_once else deadline, once=at_once)
@@ -80,14 +78,13 @@ class Desk(Books):
             lease = self._compete(name, resources, 0, options, deadline, once=False)
         return lease
 
-    def _contact(self, deadline: float) -> bool:
+    def _connects(self, deadline: float) -> bool:
         """False if time was over before the stores could be connected to."""
-        if self.lacks_links():
-            if not self.has_first_contact():
-                self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
-            if self.is_too_late(deadline):
-                return False
-            self.require_links()
+        if not self.has_first_contact():
+            self.waiting.until(self.has_first_contact, self.first_contact_by(deadline))
+        if self.is_too_late(deadline):
+            return False
+        self.require_links()
         return True
 
     def _try_each(self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float) -> "Lease | None":
@@ -182,7 +179,7 @@ class Desk(Books):
         self.waiting.require_rest()
         with self.waiting.mutex:
             patience = self.hub.clock() + seconds
-            if not self._contact(patience):
+            if self.lacks_links() and not self._connects(patience):
                 self.require_links()
             look = Look(self.hub, resource)
             self.waiting.until(lambda: self.has_seen_enough(look), patience, look)

@@ -234,11 +234,15 @@ class Hub(Links):
             self.connect_missing()
 
     def _hand_out(self) -> None:
-        inbox = self._inbox
+        inbox, troubles = self._inbox, self.troubles
         while inbox:
             sender, base, tag, reply = inbox.popleft()
             if tag is SAID:
                 sender.was_told(base, reply)
+            elif reply.__class__ is Answer and not sender.failures:  # what nearly all replies are
+                sender.reached.add(base)
+                troubles[base] = None
+                sender.replied(base, tag, reply)
             else:
                 sender.replied(base, tag, self._judged(sender, base, reply))
 

@@ -192,17 +192,18 @@ class Links:
     def ready(self, events: "list[tuple[int, int]]") -> None:
         """Take in what the poller saw."""
         for descriptor, _ in events:
-            for base, watched in list(self._watched.items()):
+            for base, watched in tuple(self._watched.items()):
                 if watched == descriptor:
                     self.receive(base)
 
     def silence_bell(self, events: "list[tuple[int, int]]") -> None:
         """By who slept at the poller, and nobody else: it was rung for them."""
-        if self._bell is not None and any(descriptor == self._bell[0] for descriptor, _ in events):
-            try:
-                os.read(self._bell[0], 4096)
-            except BlockingIOError:  # another thread has read it since
-                return
+        for descriptor, _ in events:
+            if self._bell is not None and descriptor == self._bell[0]:
+                try:
+                    os.read(descriptor, 4096)
+                except BlockingIOError:  # another thread has read it since
+                    return
 
     def forget(self) -> None:
         """After a fork: nothing here is ours, not even to close."""

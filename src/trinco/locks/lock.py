@@ -118,9 +118,10 @@ class Lock:
         return True
 
     def _stay_to_leave(self) -> "Stay":
-        mine, others = self._last_of_this_thread(), list(self._acquired)
+        mine = self._last_of_this_thread()
         if mine is not None:
             return mine
+        others = list(self._acquired)
         if not others:
             raise NotHeld(f"the lock '{self.name}' is not held by this object: there is nothing to release")
         if self._options.reentrant:
@@ -129,7 +130,10 @@ class Lock:
 
     def _last_of_this_thread(self) -> "Stay | None":
         me = get_ident()
-        return next((stay for stay in self._acquired[::-1] if stay.thread == me), None)
+        for stay in self._acquired[::-1]:
+            if stay.thread == me:
+                return stay
+        return None
 
     def __enter__(self) -> Lease:
         lease = self._entered(None)

@@ -13,8 +13,9 @@ that decides. With fewer links than that, all that are asked may grant and it is
 from trinco.core.instant import Instant
 from trinco.leases.accesses import Apply
 from trinco.leases.chains import ACCESS
+from trinco.leases.claim import Claim
 from trinco.leases.client import GIVE_UP, WIDEN, Stage
-from trinco.leases.operation import NEXT, Answer, Grade, Release, Request
+from trinco.leases.operation import NEXT, Answer, Grade, Handed, Release, Request
 from trinco.leases.plan import Plan
 from trinco.leases.terms import Policy
 from trinco.locks.claimant import Claimant
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trinco.leases.chains import Base
-    from trinco.leases.claim import Claim
     from trinco.leases.terms import Terms
     from trinco.locks.hub import Hub
+    from trinco.stores.store import Said
 
     Told = tuple[int, tuple[int, Claim], Any]
     """A base, what the access to it was tagged with, and its reply."""
@@ -60,8 +61,9 @@ class QuickClaimant(Claimant):
     # What is put off
 
     def starts(self) -> None:
-        contacts, terms = self.first_contacts(), self.terms
-        if self.is_busy or len(contacts) != terms.quorum:
+        hub, terms = self.hub, self.terms
+        contacts = hub.contacts(terms.quorum) if terms.widen else self.everywhere
+        if len(contacts) != terms.quorum or self.is_busy:
             Claimant.starts(self)
             return
         self.ticket = None
@@ -69,15 +71,16 @@ class QuickClaimant(Claimant):
         self.renewals = 0
         self.stage = ASKING
         self.guess = self.first_guess(self.world)
-        claim = self.claim
-        entry = self.signed(self.world, claim)
-        self.believed = Instant(self.hub.clock() + terms.believed)
-        self._put_off(Request(claim, terms.ttl, None, 0, self.guess, entry), contacts)
+        entry = hub.entries.write(self)
+        self.entry = (self.attempt, None, self.guess), entry
+        self.believed = Instant(hub.clock() + terms.believed)
+        request = Request(Claim(self.owner, self.attempt), terms.ttl, None, 0, self.guess, entry)
+        self._put_off(request, contacts)
 
     def leaves(self) -> None:
         if self.pending is not None:
             self.write_down()
-        if self.stage is not HOLDING or self._has_unfinished():
+        if self.stage is not HOLDING or (self.bases is not self.held and self._has_unfinished()):
             Claimant.leaves(self)
             return
         self.leaving = True
@@ -88,10 +91,10 @@ class QuickClaimant(Claimant):
             asked = self.granting
         else:
             asked = [position for position, base in enumerate(self.bases) if base.asked]
-        self._put_off(Release(self.claim, self.renewals), asked)
+        self._put_off(Release(Claim(self.owner, self.attempt), self.renewals), asked)
 
     def _has_unfinished(self) -> bool:
-        return self.bases is not self.held and any(base.chain or base.owed for base in self.bases)
+        return any(base.chain or base.owed for base in self.bases)
 
     def _put_off(self, operation: Request | Release, positions: "Sequence[int]") -> None:
         """Send it, and remember no more than that."""
@@ -159,17 +162,17 @@ class QuickClaimant(Claimant):
             self._take(reply)
         else:
             self.pending = None
-        self._follow_up()
+        if self.wakers or self.leaving:
+            self._follow_up()
 
     def _is_plain_grant(self, reply: "Any") -> bool:
         """What ``LeaseClient`` would count as a vote."""
-        guess = self.guess
         return (
             isinstance(reply, Answer)
             and reply.grade is COMMITTED
             and reply.makes_sense()
             and reply.granularity == 0
-            and (guess is None or reply.token == guess or (guess is NEXT and reply.token is not None))
+            and self._is_our_token(reply.token)
             and self.believed is not None
             and self.believed.at - self.hub.clock() >= self.terms.useful
         )
@@ -189,9 +192,43 @@ class QuickClaimant(Claimant):
         self.grants += 1
         self.stage = HOLDING  # last: whoever is interrupted before leaves nobody half a grant
 
+    def was_told(self, base: int, said: "Said") -> None:
+        if said.__class__ is Handed and self._takes_over(said):
+            self._follow_up()
+        else:
+            Claimant.was_told(self, base, said)
+
+    def _takes_over(self, said: Handed) -> bool:
+        """What ``LeaseClient`` does where one store is all there is, and hands over what it was last asked for. False
+        if there is anything else to it."""
+        if len(self.bases) > 1 or self.stage is not ASKING or self.pending is not None or not said.makes_sense():
+            return False
+        base, claim, answer, terms, now = self.bases[0], said.claim, said.answer, self.terms, self.hub.clock()
+        if base.chain or base.owed or base.poisoned or base.waiting is None or base.waiting.at <= now:
+            return False
+        if said.serial != base.serial or claim.attempt != self.attempt or claim.owner != self.owner or claim.nonce:
+            return False
+        if answer.grade is not COMMITTED or not self._is_our_token(answer.token):
+            return False
+        until = min(base.waiting.at + terms.believed_beyond(said.beyond), now + terms.believed)
+        if until - now < terms.useful:
+            return False
+        if self.held and self.held[0].epoch == base.epoch:
+            self.bases = self.held  # what was noted when we held it last is all there is to note
+        self.believed = Instant(until)
+        self.ticket = None
+        self.timers.clear()
+        self.contacted = self.everywhere
+        self._take(answer)
+        return True
+
+    def _is_our_token(self, token: int | None) -> bool:
+        guess = self.guess
+        return guess is None or token == guess or (guess is NEXT and token is not None)
+
     def _note_who_grants(self) -> None:
         contacted = self.contacted
-        unfinished = self._has_unfinished()  # an answer to an earlier claim may have come late, and is undone
+        unfinished = self.is_busy  # an answer to an earlier claim may have come late, and is undone
         self.bases = tuple(
             base.forgotten(asked=each in contacted).but(mine=each in contacted, memory=None)
             for each, base in enumerate(self.bases)
@@ -208,7 +245,7 @@ class QuickClaimant(Claimant):
 
     @property
     def is_busy(self) -> bool:
-        return self.pending is not None or self._has_unfinished()
+        return self.pending is not None or (self.bases is not self.held and self._has_unfinished())
 
     def unanswered(self) -> int:
         if self.pending is not None:
