@@ -7,13 +7,25 @@ from threading import Event, Thread
 import pytest
 
 import trinco
-from tests.locks.services import LIMIT, Clock, Outage, TamperedStore, eventually, one_store, take, unattended, within
+from tests.locks.services import (
+    LIMIT,
+    Clock,
+    Outage,
+    TamperedStore,
+    eventually,
+    one_store,
+    quorum,
+    take,
+    unattended,
+    within,
+)
 from trinco.leases.accesses import Access, Apply
 from trinco.leases.operation import Extend, Request
 from trinco.locks.lease import Lease
 from trinco.locks.service import LockService
 from trinco.stores import clock as clocks
 from trinco.stores.memory import MemoryStore
+from trinco.stores.store import Store
 from trinco.testing import ManualClock, memory_service
 from trinco.testing.stores import catch_up
 
@@ -63,6 +75,21 @@ def test_a_lease_whose_grant_was_long_under_way_is_renewed_before_it_ends() -> N
             catch_up(service)
             lease.check()
         assert under_way == []
+
+
+@pytest.mark.parametrize("stores", [1, 4])
+def test_a_lock_that_is_held_for_long_is_in_nobody_elses_way(stores: int) -> None:
+    """Timers of accesses that were answered long ago go off, and that is no reason to give a link up."""
+    clock = Clock()
+    memory: list[Store] = [MemoryStore(str(each), clock=clock) for each in range(stores)]
+    with one_store(memory[0], clock=clock) if stores == 1 else quorum(memory, clock=clock) as service:
+        held = take(service.lock("held"))
+        for _ in range(60):
+            clock.pass_by(1)
+            catch_up(service)
+            take(service.lock("other")).release()
+        assert held.valid
+        assert (service.desk.hub.losses, service.desk.hub.connected()) == (0, stores)
 
 
 def test_a_lease_that_is_not_renewed_ends(clock: ManualClock, service: LockService) -> None:

@@ -292,6 +292,22 @@ def test_a_store_that_is_killed_while_we_hold_costs_nothing(servers: list[RedisS
     assert (waiter.join().token or 0) > (lease.token or 0)
 
 
+@pytest.mark.parametrize("position", [0, 3])
+@pytest.mark.parametrize("taken", [False, True], ids=["broken", "taken by another"])
+def test_a_holder_hears_that_its_lock_was_broken_though_one_store_is_away(position: int, taken: bool) -> None:
+    outage, stores = Outage(), four_stores()
+    stores[position] = TamperedStore(stores[position], before=outage)
+    outage.begin()
+    with quorum(stores) as ana, quorum(stores) as bruno:
+        lease = take(ana.lock("door"))
+        assert bruno.break_("door")
+        if taken:
+            take(bruno.lock("door"))
+        with pytest.raises(trinco.LeaseLost) as loss:
+            lease.renew()
+        assert loss.value.reason == ("stolen" if taken else "revoked")
+
+
 def test_who_waits_for_a_silent_store_to_confirm_a_release_renews_what_is_taken_meanwhile() -> None:
     with quorum(with_a_liar(Behaviour.SILENT)) as service:
         take(service.lock("given back")).release()

@@ -381,7 +381,7 @@ class LeaseClient(Votes):
             self.until = self.end_of_belief(ctx, votes)
             ctx.cancel_timer(GIVE_UP)
             ctx.grant(token=self.token if self.terms.fenced else None, until=self.until)
-        elif self._refusals(ctx) >= self.terms.refusals:
+        elif self._refusals(ctx) >= self.terms.refusals and not self._may_prove_to_be_gone():
             self._renewal_failed(ctx)
 
     def _renewal_failed(self, ctx: "Any") -> None:

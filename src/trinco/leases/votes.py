@@ -98,6 +98,13 @@ class Votes(Chains):
             base.grade is not None and not (base.grade.is_grant and self.is_useful(ctx, base)) for base in self.bases
         )
 
+    def _may_prove_to_be_gone(self) -> bool:
+        """Whether those that have yet to answer can make certain what some say: that our entry is not there any more.
+        It is worth waiting for, as long as an attempt may take: whoever has lost the lease must know."""
+        gone = sum(base.grade is Grade.GONE for base in self.bases)
+        silent = sum(base.grade is None for base in self.bases)
+        return 0 < gone < self.terms.refusals <= gone + silent
+
     def end_of_belief(self, ctx: "Any", votes: list[Base]) -> Instant:
         return min(base.until for base in votes if base.until is not None)
 

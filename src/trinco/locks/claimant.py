@@ -202,10 +202,12 @@ class Claimant(LeaseClient):
         self.heard[timer] = self.hub.heard[int(timer[len(ACCESS) :])]
 
     def _has_given_up(self, timer: str) -> bool:
-        """Give a link up if its store has said nothing, to whomever, since an access began. Whether that was the end of
-        the access, too."""
+        """Give a link up if its store owes us an answer and has said nothing, to whomever, since that access began.
+        Whether that was the end of the access, too."""
         base = int(timer[len(ACCESS) :])
         epoch = self.bases[base].epoch
+        if not self.bases[base].chain:
+            return False  # it was answered, and nobody has stopped the timer
         if self.hub.links[base] is not None and self.heard.get(timer) == self.hub.heard[base]:
             self.hub.give_up_silent(base, self.terms.access_timeout)
         return self.bases[base].epoch != epoch
