@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ from tests.locks.cancelling import BACKENDS, run
 from tests.locks.services import LIMIT, eventually, one_store, take
 from tests.stores.postgres_server import PostgresServer
 from tests.stores.servers import RedisServer
+from trinco.leases.terms import Terms
 from trinco.locks.lease import Lease
 from trinco.stores.memory import MemoryStore
 
@@ -89,6 +91,68 @@ def test_after_an_interrupt_no_answer_is_taken_for_another(url: str, place: str)
             assert each is not None
             each.release()
         theirs.release()
+
+
+def interrupted_at_call(number: int, work: Callable[[], object]) -> str | None:
+    """Which function of ours, the so manieth that is called, was interrupted before it could begin; None: there are
+    fewer. That is where Python lets handlers of signals run."""
+    left = number
+    where = None
+
+    def trace(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left, where
+        if frame.f_code.co_filename.startswith(SOURCES):
+            left -= 1
+            if left == 0:
+                where = frame.f_code.co_qualname
+                sys.settrace(None)
+                raise KeyboardInterrupt
+
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return where
+    finally:
+        sys.settrace(None)
+    return None
+
+
+def _held_and_left(locks: trinco.LockService) -> None:
+    with locks.lock("door").hold(LIMIT):
+        pass
+
+
+def _entered_and_left(locks: trinco.LockService) -> None:
+    with locks.lock("door"):
+        pass
+
+
+@pytest.mark.parametrize("work", [_held_and_left, _entered_and_left], ids=["hold", "with"])
+def test_an_interrupt_at_any_call_leaves_nothing_held(
+    work: Callable[[trinco.LockService], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for one that comes just when the block ends, before our first word: Python has no place for that."""
+    monkeypatch.setitem(Terms.__init__.__kwdefaults__ or {}, "access_timeout", 0.03)
+    for pause in ("leases.chains.OWED_PAUSE", "locks.links.RECONNECT_PAUSE"):
+        monkeypatch.setattr(f"trinco.{pause}", 0.03)
+    store = MemoryStore("door")
+    places: list[str] = []
+    with one_store(store) as bruno:
+        while True:
+            with one_store(store) as ana:
+                take(ana.lock("warm")).release()
+                place = interrupted_at_call(len(places) + 1, partial(work, ana))
+                if place is None:
+                    break
+                places.append(place)
+                if place not in ("Hold.__exit__", "Lock.__exit__"):
+                    end = time.monotonic() + LIMIT  # far less than its term
+                    while bruno.inspect("door").held:
+                        assert time.monotonic() < end, f"interrupted at {place}, it stays held"
+                        time.sleep(0.001)
+            bruno.break_("door")
+    assert len(places) > 50
 
 
 def _within(service: trinco.LockService, name: str, timeout: float) -> Lease | None:

@@ -170,7 +170,7 @@ class Books:
     def judge_renewal(self, lease: Lease) -> bool:
         """After a renewal: the next is due, or this one soon again, or the lease is gone. Whether it is renewed."""
         claimant, now = lease.claimant, self.hub.clock()
-        if lease.released or lease.reason is not None:
+        if lease.is_over():
             return False
         if not lease.valid:
             self.mark_lost(lease, why_over(lease))
@@ -186,7 +186,7 @@ class Books:
 
     def mark_lost(self, lease: Lease, reason: str) -> bool:
         """The lease is over although nobody gave it back; whether that is news."""
-        if lease.released or lease.reason is not None:
+        if lease.is_over():
             return False
         lease.reason = reason
         self.drop(lease)
@@ -201,7 +201,7 @@ class Books:
 
     def mark_released(self, lease: Lease) -> bool:
         """Belief ends before the first word leaves. False if there is nothing to give back any more."""
-        if lease.released or lease.reason is not None:
+        if lease.is_over():
             return False
         if lease.valid:
             lease.released = True

@@ -46,24 +46,25 @@ class Desk(Books):
         hub, waiting = self.hub, self.waiting
         deadline = NEVER if timeout is None else hub.clock() + timeout
         waiting.require_rest()
-        with waiting.mutex:
-            losses = hub.losses
-            try:
-                lease = self._obtain(name, resources, options, deadline, timeout)
-            except StoreUnavailable:
-                if hub.losses == losses:
-                    raise
-                lease = self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
-            if lease is not None:
+        lease = None
+        try:
+            with waiting.mutex:
+                losses = hub.losses
                 try:
+                    lease = self._obtain(name, resources, options, deadline, timeout)
+                except StoreUnavailable:
+                    if hub.losses == losses:
+                        raise
+                    lease = self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: again
+                if lease is not None:
                     self.keep(lease)
                     if self.keeper is not None:
                         self.keeper.notice(lease)
-                except BaseException:  # an interrupt: nobody will know that there is something to give back
-                    self.drop(lease)
-                    self.withdraw([lease.claimant])
-                    raise
             return lease
+        except BaseException:
+            if lease is not None:  # an interrupt: nobody will know that there is something to give back
+                self.release(lease)
+            raise
 
     def _obtain(
         self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float, timeout: float | None
@@ -163,16 +164,33 @@ class Desk(Books):
         if self.waiting.is_in_use_here() and self.keeper is not None:
             self.keeper.release_soon(lease)
             return
-        with self.waiting.mutex:
-            if not self.mark_released(lease):
-                return
-            if lease.claimant.unanswered() > self.f:
-                leaving = [lease.claimant]
-                self.waiting.until(lambda: self.are_gone(leaving), self.hub.clock() + FAREWELL, lease.claimant)
-            if self.keeper is not None and self.hub.active and self.has_leavers():
-                self.keeper.attend()
+        try:
+            with self.waiting.mutex:
+                if not lease.is_over():
+                    self._release(lease)
+        except BaseException:  # an interrupt, perhaps before anything was done
+            self.release_soon(lease)
+            raise
         if lease.reason is not None:
             lease.tell()
+
+    def _release(self, lease: Lease) -> None:
+        claimant, attempt = lease.claimant, lease.claimant.attempt
+        try:
+            self.mark_released(lease)
+            if claimant.unanswered() > self.f:
+                self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
+            if self.keeper is not None and self.hub.active and self.has_leavers():
+                self.keeper.attend()
+        except BaseException:
+            if claimant.attempt == attempt:  # else somebody else has it by now, and it has given everything back
+                self.withdraw([claimant])
+            raise
+
+    def release_soon(self, lease: Lease) -> None:
+        """In the background: whoever was about to was interrupted."""
+        if self.keeper is not None:
+            self.keeper.release_soon(lease)
 
     def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
         """Read what the stores have about a resource; at least a quorum of them, or it raises."""

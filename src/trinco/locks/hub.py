@@ -148,6 +148,7 @@ class Hub(Links):
                     self._outstanding[base].append((sender, tag))
                     self._in_use = None
                     return True
+                self.unanswering[base] = 0
                 self._in_use = None
         self._inbox.append((sender, base, tag, reply))
         return False

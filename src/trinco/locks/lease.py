@@ -118,6 +118,10 @@ class Lease:
                     self._event = event
         return self._event
 
+    def is_over(self) -> bool:
+        """Whether it was given back, or its loss is known."""
+        return self.released or self.reason is not None
+
     def check(self) -> None:
         """Raise ``LeaseLost`` unless the lease is still ours, by all we know. Call it right before every effect."""
         if self.valid:
@@ -136,6 +140,10 @@ class Lease:
     def release(self) -> None:
         """Give the lock back. Calling it again does nothing; after a loss there is nothing of ours to remove."""
         self._service.release(self)
+
+    def release_soon(self) -> None:
+        """The same in the background, for who was interrupted."""
+        self._service.release_soon(self)
 
     def explanation(self) -> str:
         """Why it was lost, for people."""

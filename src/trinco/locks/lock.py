@@ -102,7 +102,11 @@ class Lock:
             return mine.lease
         lease = self._obtained(timeout)
         if lease is not None:
-            self._acquired.append(Stay(lease))
+            try:
+                self._acquired.append(Stay(lease))
+            except BaseException:  # an interrupt: nobody will know that there is something to give back
+                self.leave(lease)
+                raise
         return lease
 
     def _leave(self, stay: "Stay") -> bool:
@@ -114,8 +118,17 @@ class Lock:
             self._acquired.remove(stay)
         except ValueError:
             return False
+        except BaseException:
+            self._leave_soon(stay)
+            raise
         stay.lease.release()
         return True
+
+    def _leave_soon(self, stay: "Stay") -> None:
+        """For who was interrupted."""
+        if stay in self._acquired:
+            self._acquired.remove(stay)
+        stay.lease.release_soon()
 
     def _stay_to_leave(self) -> "Stay":
         mine = self._last_of_this_thread()
@@ -144,9 +157,17 @@ class Lock:
     def __exit__(
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
-        if self._acquired:  # a generator may be ended by another thread than the one that entered
-            stay = self._stay_to_leave()
-            _end_of_block(stay.lease, lambda: self._leave(stay), error)
+        if not self._acquired:
+            return
+        stay: Stay | None = None
+        try:
+            stay = leaving = self._stay_to_leave()  # another thread's, where a generator is ended by another thread
+            _end_of_block(leaving.lease, lambda: self._leave(leaving), error)
+        except TrincoError:
+            raise
+        except BaseException:
+            self._leave_soon(stay or self._stay_to_leave())
+            raise
 
     def __reduce__(self) -> "NoReturn":
         raise of_one_process("lock", "make another where it is needed: trinco.connect(...).lock(name)")
@@ -191,9 +212,17 @@ class Hold:
         self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
     ) -> None:
         lease, self.lease = self.lease, None
-        if lease is not None:
-            self._idle.append(True)
+        if lease is None:
+            return
+        try:
             _end_of_block(lease, lambda: self._lock.leave(lease), error)
+        except TrincoError:
+            raise
+        except BaseException:  # an interrupt: nobody else knows of this lease
+            lease.release_soon()
+            raise
+        finally:
+            self._idle.append(True)
 
     def __reduce__(self) -> "NoReturn":
         raise of_one_process("hold", "call hold() for each stay")

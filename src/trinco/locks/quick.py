@@ -179,9 +179,6 @@ class QuickClaimant(Claimant):
 
     def _take(self, answer: Answer) -> None:
         """What ``LeaseClient`` does when it holds."""
-        self.pending = None
-        if self.armed:
-            self.timers.clear()
         self.until = self.believed
         token = None if self.guess is None else answer.token
         if token is not None and token > self.token:
@@ -190,7 +187,10 @@ class QuickClaimant(Claimant):
             self._note_who_grants()
         self.granted = token
         self.grants += 1
-        self.stage = HOLDING  # last: whoever is interrupted before leaves nobody half a grant
+        self.pending = None  # after all else: whoever is interrupted before leaves nobody half a grant
+        self.stage = HOLDING
+        if self.armed:
+            self.timers.clear()
 
     def was_told(self, base: int, said: "Said") -> None:
         if said.__class__ is Handed and self._takes_over(said):
@@ -228,7 +228,8 @@ class QuickClaimant(Claimant):
 
     def _note_who_grants(self) -> None:
         contacted = self.contacted
-        unfinished = self.is_busy  # an answer to an earlier claim may have come late, and is undone
+        # An answer to an earlier claim may have come late, and is undone.
+        unfinished = self.bases is not self.held and self._has_unfinished()
         self.bases = tuple(
             base.forgotten(asked=each in contacted).but(mine=each in contacted, memory=None)
             for each, base in enumerate(self.bases)

@@ -105,6 +105,8 @@ class Waiting:
                     hub.pump()
             return True
         finally:
+            if not self.mutex._is_owned():
+                self._take_back()  # who was to do that was interrupted before it could begin
             if self._sleepers and not self._at_poller:
                 self._sleepers.pop(0).release()  # somebody must take our place
 
@@ -154,10 +156,10 @@ class Waiting:
 
     def _take_back(self) -> None:
         """The mutex, whoever interrupts us: before we have it, or when we have just got it."""
-        interrupt = None
-        while not self.mutex._is_owned():
+        interrupt, is_ours = None, False
+        while not is_ours:
             try:
-                self.mutex.acquire()
+                is_ours = self.mutex._is_owned() or self.mutex.acquire()
             except BaseException as error:
                 interrupt = error
         if interrupt is not None:
