@@ -30,6 +30,7 @@ from tests.cli.running import (
 )
 from tests.stores.servers import RedisServer
 from trinco.cli.child import Child
+from trinco.cli.descendants import Descendants
 from trinco.locks.service import connect
 
 
@@ -301,7 +302,7 @@ class TestSignals:
 
 class TestTheGroup:
     def test_one_that_ends_while_we_look_for_stops_has_not_stopped(self) -> None:
-        child = Child(["true"], dict(os.environ), lambda: None)
+        child = Child(["true"], dict(os.environ), Descendants("nobody else"))
         assert child.trouble() is None
         eventually(child.has_ended, "it ends")
         assert not child.notice_stops()

@@ -4,6 +4,8 @@ import os
 import signal
 from errno import ENOENT, ENOEXEC
 
+from trinco.cli.descendants import Descendants, is_alive, members, send_to_group
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-"""A stopped process should hear of these too: it is let go on."""
+"""These are for all descendants, too, in whichever group they are."""
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 BY_SIGNAL = 128
 NOT_STARTED = 127
@@ -21,9 +23,15 @@ class Child:
     """``code``: the exit code that its end stands for, None before it was reaped. ``stopped_by``: the signal that
     stopped it, 0 while it runs."""
 
-    __slots__ = ("_reader", "code", "pid", "stopped_by")
+    __slots__ = ("_descendants", "_group", "_is_told_to_end", "_reader", "code", "pid", "stopped_by")
 
-    def __init__(self, command: list[str], environment: dict[str, str], first: "Callable[[], None]") -> None:
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        descendants: Descendants,
+        first: "Callable[[], None]" = lambda: None,
+    ) -> None:
         """Raises ``OSError`` if there is no such command. Its group has its number. ``first`` is called in the child
         before it becomes the command: what has to be settled by then cannot wait for us, who may be killed at any
         moment."""
@@ -31,8 +39,11 @@ class Child:
         self._reader, writer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(program, command, environment, first, writer)
+            _become(program, command, descendants.marked(environment), first, writer)
         os.close(writer)
+        self._group = self.pid
+        self._descendants = descendants
+        self._is_told_to_end = False
         self.code: int | None = None
         self.stopped_by = 0
 
@@ -50,6 +61,7 @@ class Child:
     def reap(self) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self.code = BY_SIGNAL - code if code < 0 else code
+        self._is_told_to_end |= code < 0  # by somebody else, who has not told its descendants
         self.stopped_by = 0
 
     def notice_stops(self) -> bool:
@@ -66,19 +78,24 @@ class Child:
         return bool(self.stopped_by) and not before
 
     def send(self, number: int) -> None:
-        """A signal to all of its group."""
-        send_to_group(self.pid, number)
-        if number in ENDING:
-            send_to_group(self.pid, signal.SIGCONT)
+        """A signal to all of its group; one that ends, to all of its descendants."""
+        if number in ENDING or number == signal.SIGKILL:
+            self._is_told_to_end = True
+            self._descendants.send(number, self._group)
+        else:
+            send_to_group(self._group, number)
 
     def leaves_others(self) -> bool:
-        """Whether somebody else of its group is alive. Only after it was reaped."""
+        """Whether somebody else is alive: of its group if it ended by itself (the usual case, which has to be fast),
+        else of all its descendants. Only after it was reaped."""
         try:
             while os.waitpid(-self.pid, os.WNOHANG)[0]:
                 pass  # as process 1 of a container we inherit its orphans
         except ChildProcessError:
             pass
-        return is_alive(self.pid)
+        if not is_alive(self._group):
+            self._group = 0  # from here on its number may be somebody else's
+        return bool(self._group) or (self._is_told_to_end and self._descendants.are_alive())
 
 
 def located(program: str, path: str) -> str:
@@ -120,43 +137,6 @@ def _execute(program: str, command: list[str], environment: dict[str, str]) -> N
         os.execve("/bin/sh", ["sh", program, *command[1:]], environment)
 
 
-def send_to_group(group: int, number: int) -> bool:
-    """Whether there is such a group."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody is there, under another user
-        return True
-    return True
-
-
-def is_alive(group: int) -> bool:
-    """Whether a process of this group can still do something: the dead that nobody has reaped cannot."""
-    if not send_to_group(group, 0):
-        return False
-    states = _states(group)
-    return not states or any(state not in "ZX" for state in states)
-
-
-def _states(group: int) -> list[str]:
-    """What the processes of a group do; nothing where that cannot be found out."""
-    try:
-        processes = [name for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-    return [state for state, of in map(_state_and_group, processes) if of == group]
-
-
-def _state_and_group(process: str) -> tuple[str, int]:
-    try:
-        with open(f"/proc/{process}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return "X", 0
-    return fields[0].decode(), int(fields[2])
-
-
 class Terminal:
     """The terminal, if we have it in the foreground: the child's group gets it, so that Ctrl-C reaches that group and
     its reads are not refused. The child takes it, before it becomes the command; later we give it and take it. Nobody
@@ -167,7 +147,7 @@ class Terminal:
 
     def __init__(self) -> None:
         self._ours = os.getpgrp()
-        self._is_shared = self.is_ours() and len(_states(self._ours)) > 1
+        self._is_shared = self.is_ours() and len(members(self._ours)) > 1
 
     def is_ours(self) -> bool:
         return _hand_over(self._ours, self._ours)

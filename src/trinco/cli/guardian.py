@@ -11,14 +11,15 @@ which trinco says, after each renewal, until when the lease may be believed; whe
 It is relieved by SIGKILL. It never signals a group that may be somebody else's: the number of a group is free when its
 first process was reaped *and* its last one is gone. Trinco reaps the child only after saying so; from then on (and when
 trinco is gone, since somebody else reaps the child then) the guardian looks every few milliseconds, and a group that it
-has not seen for long is not touched.
+has not seen for long is not touched. Alone, it ends when all descendants of the child have.
 """
 
 import os
 import select
 import signal
 
-from trinco.cli.child import FORWARDED, is_alive, send_to_group
+from trinco.cli.child import FORWARDED
+from trinco.cli.descendants import Descendants, is_alive, send_to_group
 from trinco.stores.clock import boottime
 
 DYING = 0.05
@@ -37,7 +38,7 @@ class Guardian:
 
     __slots__ = ("_pid", "_writer")
 
-    def __init__(self, kill_after: float, first: int) -> None:
+    def __init__(self, kill_after: float, first: int, descendants: Descendants) -> None:
         """``first`` is the signal that asks the child to end."""
         reader, self._writer = os.pipe()
         self._pid = os.fork()
@@ -45,7 +46,7 @@ class Guardian:
             try:
                 os.close(self._writer)
                 _leave_everything(reader)
-                _Watch(reader, kill_after, first).keep()
+                _Watch(reader, kill_after, first, descendants).keep()
             finally:
                 os._exit(0)
         os.close(reader)
@@ -94,10 +95,11 @@ def _leave_everything(reader: int) -> None:
 class _Watch:
     """The guardian's end of it."""
 
-    def __init__(self, reader: int, kill_after: float, first: int) -> None:
+    def __init__(self, reader: int, kill_after: float, first: int, descendants: Descendants) -> None:
         self._reader = reader
         self._kill_after = kill_after
         self._first = first
+        self._descendants = descendants
         self._child = 0
         self._until = 0.0
         self._asked = False
@@ -115,9 +117,9 @@ class _Watch:
                 self._listen()
                 if self._is_alone:
                     poller.unregister(self._reader)
-            if self._child and self._may_signal():
+            if self._child and self._is_needed():
                 self._act()
-            elif self._is_alone or self._ended:
+            elif self._is_alone:
                 return
 
     def _nap(self) -> float:
@@ -153,13 +155,18 @@ class _Watch:
         except (AttributeError, OSError):  # another system, or an old kernel
             self._handle = None
 
-    def _may_signal(self) -> bool:
-        """Whether the group is the child's beyond doubt; if nobody else looks after it, also whether it lives."""
+    def _is_needed(self) -> bool:
+        """As long as trinco is there, and then as long as anybody lives. The group is to be seen often, either way."""
+        group = self._group()
+        return not self._is_alone or is_alive(group) or self._descendants.are_alive()
+
+    def _group(self) -> int:
+        """The child's, 0 unless it is that beyond doubt."""
         now = boottime()
         if not self._is_unreaped() and not (now - self._seen < TRUSTED and send_to_group(self._child, 0)):
-            return False
+            return 0
         self._seen = now
-        return not self._is_alone or is_alive(self._child)
+        return self._child
 
     def _is_unreaped(self) -> bool:
         if self._handle is None:
@@ -173,10 +180,9 @@ class _Watch:
     def _act(self) -> None:
         now = boottime()
         if now >= self._kill_at:
-            send_to_group(self._child, signal.SIGKILL)
+            self._descendants.send(signal.SIGKILL, self._group())
             self._asked = True
             self._kill_at = now + LONGEST_NAP
         elif not self._asked and (self._is_alone or now >= self._ask_at):
             self._asked = True
-            send_to_group(self._child, self._first)
-            send_to_group(self._child, signal.SIGCONT)
+            self._descendants.send(self._first, self._group())

@@ -15,6 +15,7 @@ import signal
 
 from trinco.cli import exits
 from trinco.cli.child import Child, Signals, Terminal
+from trinco.cli.descendants import Descendants
 from trinco.cli.guardian import CLOSE_WATCH, DYING, GRACE, LONGEST_NAP, Guardian
 from trinco.cli.streams import say
 from trinco.core.duration import in_words
@@ -56,6 +57,7 @@ class Holding:
         self._is_asked = False
         self._kill_at: float | None = None
         self._terminal = Terminal()
+        self._descendants = Descendants(desk.hub.address)
         self._guardian: Guardian | None = None
         self.is_lost = False
         self.is_cut_off = False
@@ -64,7 +66,7 @@ class Holding:
         """Raises ``OSError`` if it cannot be started; then nothing is left of it."""
         self._guard()
         try:
-            self._child = Child(command, environment, self._prepare)
+            self._child = Child(command, environment, self._descendants, self._prepare)
             trouble = self._child.trouble()
             if trouble is not None:
                 self._terminal.take_back(self._child.pid)
@@ -183,7 +185,7 @@ class Holding:
         self._end(self._first)
 
     def _end(self, number: int) -> None:
-        """Ask everybody in the group to end; kill whoever is there after kill-after, or when belief ends."""
+        """Ask everybody to end; kill whoever is there after kill-after, or when belief ends."""
         self._is_asked = True
         self._kill_at = min(self._now + self._kill_after, self._until - DYING)
         self._inform(ended=self._child.code is not None)
@@ -218,7 +220,7 @@ class Holding:
             self._inform(ended=False)
 
     def _end_others(self) -> None:
-        """What the command has left behind in its group would go on without the lock."""
+        """What the command has left behind would go on without the lock."""
         if not self._is_asked and self._child.leaves_others():
             if self._verbose:
                 say("the command ended and left processes behind: they are ended, and then the lock is released")
@@ -241,7 +243,7 @@ class Holding:
 
     def _guard(self) -> None:
         if self._on_lost != IGNORE:
-            self._guardian = Guardian(self._kill_after, self._first)
+            self._guardian = Guardian(self._kill_after, self._first, self._descendants)
 
     def _inform(self, *, ended: bool) -> None:
         if self._guardian is not None:

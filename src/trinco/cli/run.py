@@ -44,9 +44,10 @@ EXAMPLES = """examples:
 The command runs without a shell, in a process group of its own, with TRINCO_NAME, TRINCO_TOKEN (a number that rises
 with every grant: let the resource refuse a smaller one), TRINCO_EXPIRES (seconds since 1970, as of the start) and, with
 -k, TRINCO_SLOT. Signals are passed on to it. When it ends, what it left behind in its group is ended too, and then the
-lock is given back. A process that starts a session of its own (setsid, daemons) is out of reach: it goes on.
+lock is given back.
 
-If the lock is lost, the command is ended before anybody else can have it, even when trinco itself is killed.
+If the lock is lost, the command is ended before anybody else can have it, even when trinco itself is killed, and so is
+all that it has started. A process that starts a session of its own (setsid, daemons) is out of reach: it goes on.
 
 exit: the command's own; 128+n if it ended by signal n; 126, 127 it could not be started; 75 the lock was not had;
 76 it was lost and the command was ended; 64 usage; 69 store unavailable; 77 keys or permission; 78
