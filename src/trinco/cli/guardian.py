@@ -39,9 +39,14 @@ class Guardian:
     __slots__ = ("_pid", "_writer")
 
     def __init__(self, kill_after: float, first: int, descendants: Descendants) -> None:
-        """``first`` is the signal that asks the child to end."""
+        """``first`` is the signal that asks the child to end. Raises ``OSError`` if the system refuses."""
         reader, self._writer = os.pipe()
-        self._pid = os.fork()
+        try:
+            self._pid = os.fork()
+        except OSError:
+            os.close(reader)
+            os.close(self._writer)
+            raise
         if self._pid == 0:
             try:
                 os.close(self._writer)
@@ -62,16 +67,20 @@ class Guardian:
     def is_gone(self) -> bool:
         """Somebody ended it."""
         if self._pid and os.waitpid(self._pid, os.WNOHANG)[0]:
-            self._pid = 0
-            os.close(self._writer)
+            self._close()
         return not self._pid
 
     def relieve(self) -> None:
         if self._pid and not self.is_gone():
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-            self._pid = 0
-            os.close(self._writer)
+            self._close()
+
+    def _close(self) -> None:
+        """What is told from here on goes nowhere, and not to a file that has got the number."""
+        self._pid = 0
+        os.close(self._writer)
+        self._writer = -1
 
 
 def _leave_everything(reader: int) -> None:

@@ -12,6 +12,7 @@ import gc
 import os
 import select
 import signal
+import time
 
 from trinco.cli import exits
 from trinco.cli.child import Child, Signals, Terminal
@@ -59,6 +60,8 @@ class Holding:
         self._terminal = Terminal()
         self._descendants = Descendants(desk.hub.address)
         self._guardian: Guardian | None = None
+        self._guard_at = 0.0
+        self._is_told_of_guardian = False
         self.is_lost = False
         self.is_cut_off = False
 
@@ -80,7 +83,11 @@ class Holding:
         """The exit code, when nothing of the command is left."""
         gc.freeze()
         gc.enable()  # ``main`` has put it off until there is time
-        self._loop()
+        try:
+            self._loop()
+        except BaseException:
+            self._end_unattended()
+            raise
         self._relieve()
         code = self._child.code or 0
         return exits.LOST if self.is_lost and self._on_lost != IGNORE else code
@@ -99,9 +106,22 @@ class Holding:
             self._renew()
             self._judge_belief()
             self._watch_for_news()
-            if self._kill_at is not None and self._now >= self._kill_at:
-                child.send(signal.SIGKILL)
-                self._kill_at = self._now + LONGEST_NAP
+            self._replace_guardian()
+            self._kill_if_due()
+
+    def _end_unattended(self) -> None:
+        """Whatever is wrong with us, the command is not left alone. Only what is needed for that is used here."""
+        self._end(self._first)
+        while self._child.code is None or self._child.leaves_others():
+            time.sleep(CLOSE_WATCH)
+            self._kill_if_due()
+            if self._child.has_ended():
+                self._child.reap()
+
+    def _kill_if_due(self) -> None:
+        if self._kill_at is not None and self._now >= self._kill_at:
+            self._child.send(signal.SIGKILL)
+            self._kill_at = self._now + LONGEST_NAP
 
     @property
     def _now(self) -> float:
@@ -215,9 +235,6 @@ class Holding:
             self._end_others()
         elif self._child.notice_stops():
             self._tell_of_stop()
-        if self._child.code is None and self._guardian is not None and self._guardian.is_gone():
-            self._guard()
-            self._inform(ended=False)
 
     def _end_others(self) -> None:
         """What the command has left behind would go on without the lock."""
@@ -244,6 +261,26 @@ class Holding:
     def _guard(self) -> None:
         if self._on_lost != IGNORE:
             self._guardian = Guardian(self._kill_after, self._first, self._descendants)
+
+    def _replace_guardian(self) -> None:
+        """Somebody has ended it. One that ends again and again, or cannot be started, is not tried all the time."""
+        if self._guardian is None or self._child.code is not None or not self._guardian.is_gone():
+            return
+        if self._now < self._guard_at:
+            return
+        self._guard_at = self._now + LONGEST_NAP
+        try:
+            self._guard()
+        except OSError as error:
+            self._tell_of_guardian(error)
+        else:
+            self._inform(ended=False)
+
+    def _tell_of_guardian(self, error: OSError) -> None:
+        if not self._is_told_of_guardian:
+            self._is_told_of_guardian = True
+            why = f"the guardian was ended and cannot be started again ({error.strerror})"
+            say(f"{why}; it is tried every second. Until then nobody ends the command if trinco is killed")
 
     def _inform(self, *, ended: bool) -> None:
         if self._guardian is not None:
