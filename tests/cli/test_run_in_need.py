@@ -14,6 +14,7 @@ from tests.cli.running import (
     LIMIT,
     SAY_PID,
     STUBBORN,
+    TRINCO,
     Run,
     eventually,
     gone,
@@ -21,9 +22,12 @@ from tests.cli.running import (
     is_running,
     number_in,
 )
+from tests.stores.servers import RedisServer
+from trinco.locks.service import connect
 
 Start = Callable[..., Run]
 LONG = f"{SAY_PID} exec sleep 60"
+BARE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
 
 
 def killed(pid: int) -> None:
@@ -94,3 +98,39 @@ def test_whatever_goes_wrong_within_trinco_the_command_is_ended_first(tmp_path: 
     assert process.returncode != 0
     assert said.startswith("trinco: out of memory")
     assert said.count("\n") == 1
+
+
+class Bare:
+    """``trinco run`` where these folders are empty, with a lock of its own."""
+
+    def __init__(self, folders: tuple[str, ...], server: RedisServer, name: str) -> None:
+        self.name = name
+        self._mounts = "".join(f"mount -t tmpfs none {folder} && " for folder in folders)
+        self._trinco = " ".join([*TRINCO, "run", "--ttl", "1500ms", "-u", f"'{server.url}'", name])
+        if subprocess.run([*BARE, f"{self._mounts} true"], capture_output=True, check=False).returncode:
+            pytest.skip("this system lets nobody empty these folders")
+
+    def start(self, script: str) -> "subprocess.Popen[bytes]":
+        call = [*BARE, f"{self._mounts} exec {self._trinco} -- sh -c '{script}'"]
+        return subprocess.Popen(call, cwd=self.name)
+
+
+@pytest.fixture(params=[("/dev",), ("/dev", "/proc")], ids=" and ".join)
+def bare(request: pytest.FixtureRequest, redis_server: RedisServer, tmp_path: Path) -> Bare:
+    return Bare(request.param, redis_server, str(tmp_path))
+
+
+def test_the_command_has_a_guardian_where_folders_are_bare(
+    bare: Bare, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    with bare.start(LONG) as trinco:
+        child = number_in(tmp_path / "pid")
+        assert guardian_of(trinco.pid, child)
+        trinco.kill()
+    with connect(redis_server.url) as locks, locks.lock(bare.name).hold(timeout=LIMIT):
+        assert not is_running(child)
+
+
+def test_the_command_ends_as_ever_where_folders_are_bare(bare: Bare) -> None:
+    with bare.start("exit 3") as trinco:
+        assert trinco.wait(LIMIT) == 3

@@ -116,10 +116,12 @@ def _become(
     """In the child. ``writer`` closes by itself when it has become the command."""
     try:
         os.setpgid(0, 0)
-        for number in (*FORWARDED, *IGNORED_BY_PYTHON):
-            if number in IGNORED_BY_PYTHON or signal.getsignal(number) is not signal.SIG_IGN:
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         first()
+        for number in IGNORED_BY_PYTHON:
+            signal.signal(number, signal.SIG_DFL)
         _execute(program, command, environment)
     except OSError as error:
         os.write(writer, b"%d" % (error.errno or 0))

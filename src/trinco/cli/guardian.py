@@ -31,6 +31,8 @@ LONGEST_NAP = 1.0
 CLOSE_WATCH = 0.02
 TRUSTED = 2.0
 """So long after it was seen last, a group whose first process is gone is still the same."""
+MOST_DESCRIPTORS = 4096
+"""Where the system allows very many, nobody uses them, and to close them all would take long."""
 
 
 class Guardian:
@@ -84,21 +86,15 @@ class Guardian:
 
 
 def _leave_everything(reader: int) -> None:
-    """Nothing of trinco's is to be kept open by us, and no signal is meant for us."""
+    """Nothing of trinco's is to be kept open by us but stderr, and no signal is meant for us. This asks for nothing in
+    /dev or /proc: both may be bare."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     for number in (*FORWARDED, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 0)
-    os.dup2(nowhere, 1)
-    for name in os.listdir("/dev/fd"):
-        descriptor = int(name)
-        if descriptor > 2 and descriptor != reader:
-            try:
-                os.close(descriptor)
-            except OSError:  # the one of the listing
-                continue
+    os.closerange(0, 2)
+    os.closerange(3, reader)
+    os.closerange(reader + 1, min(os.sysconf("SC_OPEN_MAX"), MOST_DESCRIPTORS))
 
 
 class _Watch:
