@@ -508,7 +508,7 @@ class TestTheTerminal:
 
     @pytest.mark.parametrize("held", [False, True], ids=["while it runs", "while we wait"])
     def test_ctrl_c_ends_the_loop_around_us(self, url: str, tmp_path: Path, held: bool) -> None:
-        script = "for i in 1 2 3; do echo before; trinco run x -- sh -c 'echo inside; sleep 30'; echo after; done"
+        script = "for i in 1 2 3; do echo before; trinco run x -- sh -c 'echo inside; exec sleep 30'; echo after; done"
         with connect(url) as locks, OnTerminal(url, tmp_path, script=script) as terminal:
             lease = locks.lock("x").try_acquire() if held else None
             terminal.see("before" if held else "inside")
