@@ -188,6 +188,14 @@ def test_a_read_only_folder_is_said_so(open_folder: Path) -> None:
     assert "the file or its folder is read-only for us" in said
 
 
+@pytest.mark.parametrize("mode", [0o000, 0o555])
+def test_a_new_file_in_a_folder_that_we_may_not_enter_or_write_is_forbidden(open_folder: Path, mode: int) -> None:
+    folder = open_folder / "theirs"
+    folder.mkdir(mode)
+    (said,) = run_worker("take-as-nobody", str(folder / "locks.db"))
+    assert said.startswith(f"sqlite:///{folder}/locks.db: ")
+
+
 def test_who_may_not_write_leaves_nothing_that_shuts_the_owner_out(open_folder: Path) -> None:
     """SQLite would make its log and its index for a mere reader, who would own them."""
     path = open_folder / "locks.db"

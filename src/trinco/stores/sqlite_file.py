@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 TOKENS_PER_BOOT = 2**20
 """How far the floor rises at a reboot, at the least: the time of day may be wrong then."""
-COMPANIONS = ("", "-wal", "-shm")
-"""What a database consists of while it is open: the file itself, SQLite's log, and the index of that."""
+COMPANIONS = ("-wal", "-shm")
+"""What SQLite keeps beside a file while it is open: its log, and the index of that."""
 SPINS = 2
 LONGEST_PAUSE = 0.003
 
@@ -135,15 +135,17 @@ class Database:
         self._clock = clock
         self.floor = 0
         self.closed_until: float | None = None
+        self._require_folder()
+        identity = self._usable()
         self.connection = self._opened()
         try:
             self._patiently(self._begin, timeout)
         except BaseException:
             self.connection.close()
             raise
-        self._identity = self._found()
+        self._identity = identity or self._found()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _require_folder(self) -> None:
         folder = os.path.dirname(self._path)
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
@@ -158,24 +160,37 @@ class Database:
                 f"{self.url} is on a network file system ({shared}), where locks of several machines cannot be "
                 f"trusted: use a local disk, or a store on a server (redis://, postgresql://)"
             )
-        self._require_writable()
+
+    def _usable(self) -> tuple[int, int] | None:
+        """Which file it is, if there is one. Judged before SQLite opens it: even to read it would make files beside it
+        that are ours, and that whoever may write this one may not."""
+        try:
+            found = os.stat(self._path)
+        except PermissionError as error:
+            raise StoreForbidden(
+                f"{self.url}: we may not look into its folder ({error.strerror}): choose another path"
+            ) from None
+        except OSError:
+            found = None
+        self._require_writable(os.path.dirname(self._path) if found is None else self._path)
+        for companion in COMPANIONS:
+            self._require_writable(self._path + companion)
+        return None if found is None else (found.st_dev, found.st_ino)
+
+    def _require_writable(self, path: str) -> None:
+        if not os.access(path, os.W_OK) and os.path.exists(path):
+            raise StoreForbidden(
+                f"{self.url}: {path} is read-only for us, and even to look at a lock is to write: make it "
+                f"writable, or choose another path"
+            )
+
+    def _opened(self) -> sqlite3.Connection:
         try:
             return sqlite3.connect(
                 self._path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
             )
         except sqlite3.Error as error:
             raise in_words(self.url, error) from None
-
-    def _require_writable(self) -> None:
-        """Before SQLite opens it: even to read it would make files beside it that are ours, and that whoever may write
-        this one may not."""
-        for companion in COMPANIONS:
-            file = self._path + companion
-            if not os.access(file, os.W_OK) and os.path.exists(file):
-                raise StoreForbidden(
-                    f"{self.url}: {file} is read-only for us, and even to look at a lock is to write: make it "
-                    f"writable, or choose another path"
-                )
 
     def _patiently(self, action: "Callable[[], None]", timeout: float) -> None:
         patience = Patience(timeout)
