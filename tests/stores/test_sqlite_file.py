@@ -2,6 +2,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -215,6 +216,32 @@ def test_a_read_only_file_beside_it_is_named(open_folder: Path, companion: str) 
     left_behind.chmod(0o444)
     (said,) = run_worker("take-as-nobody", str(path))
     assert said.startswith(f"sqlite:///{path}: {left_behind} is read-only for us")
+
+
+def test_a_file_with_a_second_name_is_refused_by_either(connect: Connect, file: Path) -> None:
+    """SQLite's log goes by the name: two holders, who do not see each other."""
+    connect().close()
+    other = file.with_name("other.db")
+    other.hardlink_to(file)
+    for path in (file, other):
+        assert_unavailable(partial(SQLiteStore(str(path)).connect, ONE), "2 names")
+    other.unlink()
+    assert is_granted(take(connect(), ANA))
+
+
+def test_a_symbolic_link_is_the_file_itself(connect: Connect, file: Path) -> None:
+    take(connect(), ANA)
+    link = file.with_name("other.db")
+    link.symlink_to(file)
+    with closing(SQLiteStore(str(link)).connect(TWO)) as other:
+        assert take(other, EVE).grade is Grade.REFUSED
+
+
+def test_a_device_is_refused_and_nothing_is_left_beside_it() -> None:
+    beside = [Path("/dev/null" + suffix) for suffix in ("-journal", "-wal", "-shm", "-wake")]
+    before = [each.exists() for each in beside]
+    assert_unavailable(lambda: SQLiteStore("/dev/null").connect(ONE), "no regular file")
+    assert [each.exists() for each in beside] == before
 
 
 def test_another_kind_of_file_is_said_so(connect: Connect, file: Path) -> None:

@@ -14,6 +14,7 @@ another machine    a copy, or a disk that was moved: nothing is granted until th
 import os
 import sqlite3
 import time
+from stat import S_ISREG
 
 from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.stores.boot import Boot, mounts, network_filesystem
@@ -172,10 +173,22 @@ class Database:
             ) from None
         except OSError:
             found = None
+        if found is not None:
+            self._require_plain(found)
         self._require_writable(os.path.dirname(self._path) if found is None else self._path)
         for companion in COMPANIONS:
             self._require_writable(self._path + companion)
         return None if found is None else (found.st_dev, found.st_ino)
+
+    def _require_plain(self, found: os.stat_result) -> None:
+        """SQLite's log goes by the file's name: who opens the same file by another one would not see what we write."""
+        if not S_ISREG(found.st_mode):
+            raise StoreUnavailable(f"{self.url} is no regular file, so it cannot be opened: choose another path")
+        if found.st_nlink > 1:
+            raise StoreUnavailable(
+                f"{self.url} has {found.st_nlink} names (hard links), and who uses another of them would hold the same "
+                f"lock: remove all but one, and link to that with ln -s"
+            )
 
     def _require_writable(self, path: str) -> None:
         if not os.access(path, os.W_OK) and os.path.exists(path):
