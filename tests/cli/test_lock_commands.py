@@ -337,6 +337,16 @@ def test_a_store_that_refuses_our_password_is_77(
         assert "password" in here.complaint(call[0], "-u", url, *call[1:], code=77)
 
 
+@pytest.mark.parametrize("command", ["health", "doctor"])
+def test_who_looks_at_a_store_that_refuses_our_password_gets_77_too(
+    here: Place, redis_servers: Callable[..., RedisServer], command: str
+) -> None:
+    server = redis_servers("--requirepass", "right")
+    done = here.trinco(command, "-u", server.url)
+    assert done.returncode == 77, (done.stdout, done.stderr)
+    assert "password" in done.stdout
+
+
 @pytest.mark.parametrize("command", ["status", "list", "wait", "break", "health", "keys", "doctor"])
 def test_every_command_has_help_with_examples(here: Place, command: str) -> None:
     done = here.trinco(command, "--help")

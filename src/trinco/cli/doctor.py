@@ -10,7 +10,7 @@ from trinco.cli.health import CLOCKS_AGREE, SLOW, clock_in_words
 from trinco.cli.output import print_json
 from trinco.cli.parser import add_json
 from trinco.core.duration import in_words
-from trinco.core.errors import StoreUnavailable, TrincoError
+from trinco.core.errors import StoreForbidden, StoreUnavailable, TrincoError
 from trinco.leases.accesses import Read, Versioned
 from trinco.locks.caller import LISTED, Caller, Nonsense
 from trinco.locks.config import find_service
@@ -36,13 +36,15 @@ EXAMPLES = """examples:
 Some servers that call themselves compatible ignore preconditions, or are not atomic: two would hold one lock. The
 probes use locks of their own (trinco/doctor/HOST-...), which the store keeps; nobody else's are touched.
 
-exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be reached
+exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be reached, 77 we may not use one
 """
 FOLDER = "trinco/doctor/"
 SLOTS = 64
 """So many names for each host: two doctors at once should not meet, and not every doctor should leave a name behind."""
 LOOKS = 16
-OK, WARN, BAD, GONE = "ok", "warning", "UNFIT", "unreachable"
+OK, WARN, BAD, GONE, DENIED = "ok", "warning", "UNFIT", "unreachable", "forbidden"
+CODES = {BAD: exits.VIOLATED, GONE: exits.UNAVAILABLE, DENIED: exits.KEYS}
+"""The worst first."""
 
 
 def register(parser: argparse.ArgumentParser) -> None:
@@ -62,10 +64,8 @@ def run(options: argparse.Namespace) -> int:
         verdicts.append((store, examine(store, quiet=options.json)))
     if options.json:
         print_json([{"url": store.url, "kind": store.kind, "probes": _as_dicts(probes)} for store, probes in verdicts])
-    worst = {state for _, probes in verdicts for _, state, _ in probes}
-    if BAD in worst:
-        return exits.VIOLATED
-    return exits.UNAVAILABLE if GONE in worst else exits.DONE
+    found = {state for _, probes in verdicts for _, state, _ in probes}
+    return next((code for state, code in CODES.items() if state in found), exits.DONE)
 
 
 def _stores(options: argparse.Namespace) -> list[Store]:
@@ -80,7 +80,7 @@ def _as_dicts(probes: "list[tuple[str, str, str]]") -> list[dict[str, str]]:
 
 
 def examine(store: Store, *, quiet: bool) -> "list[tuple[str, str, str]]":
-    """Name, state and words of every probe. After one that finds the store out of reach there is no other."""
+    """Name, state and words of every probe. After one that cannot use the store there is no other."""
     name = f"{probe_name(FOLDER)}-{os.getpid() % SLOTS}"
     done: list[tuple[str, str, str]] = []
     with Bench(store, name=lambda: name) as bench:
@@ -89,7 +89,7 @@ def examine(store: Store, *, quiet: bool) -> "list[tuple[str, str, str]]":
             done.append((what, state, says))
             if not quiet:
                 print(f"  {what:<24}{state:<12} {says}".rstrip(), flush=True)
-            if state == GONE:
+            if state in (GONE, DENIED):
                 break
     return done
 
@@ -99,6 +99,8 @@ def _judged(probe: "Probe", bench: Bench) -> tuple[str, str]:
         return probe(bench)
     except (AssertionError, Nonsense) as finding:
         return BAD, str(finding)
+    except StoreForbidden as error:
+        return DENIED, str(error)
     except TrincoError as error:
         return GONE, str(error)
 

@@ -7,6 +7,7 @@ from trinco.cli.output import print_json, print_table
 from trinco.cli.parser import add_json
 from trinco.cli.services import add_service, open_service
 from trinco.core.duration import in_words
+from trinco.core.errors import Denial
 from trinco.locks.health import StoreHealth
 
 EXAMPLES = """examples:
@@ -15,7 +16,7 @@ EXAMPLES = """examples:
 
 Each store is challenged on a lock of its own (trinco/health/HOST): two made-up owners try what must not work.
 
-exit: 0 at least one store could be looked at, 69 none
+exit: 0 at least one store could be looked at, 69 none, 77 we may use none
 """
 SLOW = 0.1
 """Seconds for one access: locking takes a few of them."""
@@ -41,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
         print_table("Stores", ("store", "state", "latency", "clock", "what is wrong"), map(_row, stores))
         if len(stores) > 1:
             print(f"{sound} of {len(stores)} stores are sound; it takes {quorum}, and {f} may fail in any way")
-    return exits.DONE if any(store.reachable for store in stores) else exits.UNAVAILABLE
+    if any(store.reachable for store in stores):
+        return exits.DONE
+    return exits.KEYS if all(isinstance(store.trouble, Denial) for store in stores) else exits.UNAVAILABLE
 
 
 def _state(store: StoreHealth) -> str:

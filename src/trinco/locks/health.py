@@ -68,6 +68,8 @@ def examine(store: Store, trouble: str | None = None, patience: float = PATIENCE
     """Connect to a store and challenge it. ``trouble``: what is known against it already."""
     try:
         caller = Caller(store, patience)
+    except StoreUnavailable as error:
+        return StoreHealth(store.url, False, trouble=error.reason)
     except TrincoError as error:
         return StoreHealth(store.url, False, trouble=str(error))
     with caller:
@@ -76,7 +78,7 @@ def examine(store: Store, trouble: str | None = None, patience: float = PATIENCE
             clock = clock_offset(caller)
             challenge.run()
         except StoreUnavailable as error:
-            return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, str(error), challenge.lies)
+            return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, error.reason, challenge.lies)
         except Nonsense as nonsense:
             return StoreHealth(store.url, True, latency(caller), None, trouble or "", (*challenge.lies, str(nonsense)))
         return StoreHealth(store.url, True, latency(caller), clock, challenge.trouble or trouble or "", challenge.lies)
