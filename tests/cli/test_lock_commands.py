@@ -239,6 +239,15 @@ class TestHealth:
         assert done.returncode == 69
         assert "down" in done.stdout
 
+    def test_stores_that_grant_nothing_are_not_sound(
+        self, here: Place, redis_servers: Callable[..., RedisServer]
+    ) -> None:
+        servers = [redis_servers(options="") for _ in range(4)]
+        url = "quorum:?f=1&auth=none&" + "&".join(f"store={server.url}" for server in servers)
+        told = here.facts("health", "-u", url)
+        assert [store["state"] for store in told["stores"]] == ["out"] * 4
+        assert told["sound"] == 0
+
     def quorum(self, here: Place, fourth: str) -> str:
         stores = [f"sqlite:///{here.folder}/{number}.db" for number in range(3)]
         return "quorum:?f=1&auth=none&" + "&".join(f"store={url}" for url in [*stores, fourth.format(here.folder)])

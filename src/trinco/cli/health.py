@@ -8,7 +8,7 @@ from trinco.cli.parser import add_json
 from trinco.cli.services import add_service, open_service
 from trinco.core.duration import in_words
 from trinco.core.errors import Denial
-from trinco.locks.health import StoreHealth
+from trinco.locks.health import BUSY, StoreHealth
 
 EXAMPLES = """examples:
   trinco health
@@ -18,6 +18,7 @@ Each store is challenged on a lock of its own (trinco/health/HOST): two made-up 
 
 exit: 0 at least one store could be looked at, 69 none, 77 we may use none
 """
+SOUND = ("ok", "slow", "busy")
 SLOW = 0.1
 """Seconds for one access: locking takes a few of them."""
 CLOCKS_AGREE = 10.0
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     with open_service(options) as service:
         stores = list(service.health())
         f, quorum = service.f, service.desk.quorum
-    sound = sum(_state(store) in ("ok", "slow", "busy") for store in stores)
+    sound = sum(_state(store) in SOUND for store in stores)
     if options.json:
         print_json({"f": f, "quorum": quorum, "sound": sound, "stores": [_as_dict(store) for store in stores]})
     else:
@@ -53,7 +54,7 @@ def _state(store: StoreHealth) -> str:
     if not store.reachable:
         return "down"
     if store.trouble:
-        return "busy"
+        return "busy" if store.trouble == BUSY else "out"
     return "slow" if store.latency is not None and store.latency > SLOW else "ok"
 
 
