@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,16 @@ def test_a_store_that_is_down_is_named(packages: Path) -> None:
     done = doctor(packages, f"redis://127.0.0.1:{free_port()}/0")
     assert done.returncode == 69
     assert "cannot connect" in done.stdout
+
+
+def test_a_server_that_stays_out_is_not_called_unreachable(
+    packages: Path, redis_servers: Callable[..., RedisServer]
+) -> None:
+    done = doctor(packages, redis_servers(options="").url, "--json")
+    assert done.returncode == 69
+    (found,) = findings(done)
+    assert found["state"] == "not now"
+    assert "stays out" in found["says"]
 
 
 def test_one_unfit_store_among_good_ones_is_enough(packages: Path, tmp_path: Path) -> None:

@@ -333,7 +333,13 @@ class TestKeys:
         assert (here.folder / "own.json").exists()
 
 
-# What we may not use
+# What we may not use, or not now
+
+
+def test_a_server_that_may_have_forgotten_does_not_say_that_there_are_no_locks(
+    here: Place, redis_servers: Callable[..., RedisServer]
+) -> None:
+    assert "stays out" in here.complaint("list", "-u", redis_servers(options="").url, code=69)
 
 
 @pytest.mark.parametrize("call", [("status", "x"), ("list",), ("wait", "x"), ("run", "x", "--", "true")])

@@ -89,6 +89,7 @@ def test_a_file_from_another_machine_grants_nothing_for_t_max(connect: Connect, 
     assert isinstance(answer, Failed)
     assert "another machine" in answer.reason
     assert "40 s" in answer.reason
+    assert_unavailable(first.names, "another machine")
     clock.now += 39
     second = connect(THREE, boot=boot, clock=clock, t_max=20)
     assert isinstance(take(first, EVE), Failed)

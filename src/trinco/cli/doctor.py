@@ -10,9 +10,9 @@ from trinco.cli.health import CLOCKS_AGREE, SLOW, clock_in_words
 from trinco.cli.output import print_json
 from trinco.cli.parser import add_json
 from trinco.core.duration import in_words
-from trinco.core.errors import StoreForbidden, StoreUnavailable, TrincoError
+from trinco.core.errors import StoreForbidden, TrincoError
 from trinco.leases.accesses import Read, Versioned
-from trinco.locks.caller import LISTED, Caller, Nonsense
+from trinco.locks.caller import LISTED, Caller, Nonsense, Unable
 from trinco.locks.config import find_service
 from trinco.locks.health import clock_offset, latency, probe_name, unknown_name
 from trinco.stores.catalogue import open_store
@@ -36,14 +36,14 @@ EXAMPLES = """examples:
 Some servers that call themselves compatible ignore preconditions, or are not atomic: two would hold one lock. The
 probes use locks of their own (trinco/doctor/HOST-...), which the store keeps; nobody else's are touched.
 
-exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be reached, 77 we may not use one
+exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be used now, 77 we may not use one
 """
 FOLDER = "trinco/doctor/"
 SLOTS = 64
 """So many names for each host: two doctors at once should not meet, and not every doctor should leave a name behind."""
 LOOKS = 16
-OK, WARN, BAD, GONE, DENIED = "ok", "warning", "UNFIT", "unreachable", "forbidden"
-CODES = {BAD: exits.VIOLATED, GONE: exits.UNAVAILABLE, DENIED: exits.KEYS}
+OK, WARN, BAD, GONE, NOT_NOW, DENIED = "ok", "warning", "UNFIT", "unreachable", "not now", "forbidden"
+CODES = {BAD: exits.VIOLATED, GONE: exits.UNAVAILABLE, NOT_NOW: exits.UNAVAILABLE, DENIED: exits.KEYS}
 """The worst first."""
 
 
@@ -89,7 +89,7 @@ def examine(store: Store, *, quiet: bool) -> "list[tuple[str, str, str]]":
             done.append((what, state, says))
             if not quiet:
                 print(f"  {what:<24}{state:<12} {says}".rstrip(), flush=True)
-            if state in (GONE, DENIED):
+            if state in (GONE, NOT_NOW, DENIED):
                 break
     return done
 
@@ -101,6 +101,8 @@ def _judged(probe: "Probe", bench: Bench) -> tuple[str, str]:
         return BAD, str(finding)
     except StoreForbidden as error:
         return DENIED, str(error)
+    except Unable as error:
+        return NOT_NOW, str(error)
     except TrincoError as error:
         return GONE, str(error)
 
@@ -114,7 +116,7 @@ def _reach(bench: Bench) -> tuple[str, str]:
     if holder is not None:
         longest = TERM + caller.granularity
         must(holder.until <= longest, f"it says that somebody has a lock of ours for {in_words(holder.until)}")
-        raise StoreUnavailable(
+        raise Unable(
             f"another doctor is at work at {bench.store.url}, for {in_words(holder.until)} at most: try again then"
         )
     return OK, ""

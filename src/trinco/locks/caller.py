@@ -38,6 +38,10 @@ class Nonsense(Exception):
     """A store said what no store says; the text is one line for people."""
 
 
+class Unable(StoreUnavailable):
+    """The store was reached, and says that it could not do it."""
+
+
 class Caller:
     """``seconds``: how long each access took. ``heard``: the hints that came along, and what was handed over.
     ``granularity``: how coarse the store said that its clock is."""
@@ -135,7 +139,7 @@ class Caller:
             reply = self._await_reply(start + self.patience)
         self.seconds.append(perf_counter() - start)
         if isinstance(reply, Failed):
-            raise StoreUnavailable(reply.reason)
+            raise Unable(reply.reason)
         if not isinstance(reply, Reply | Answer):
             raise Nonsense(f"its answer to '{_name(access)}' makes no sense")
         return reply

@@ -222,12 +222,17 @@ class RedisLink(Link):
 
     def _settle_epoch(self, epoch: bytes) -> StaysOut | None:
         """Stay out while the server may have forgotten; afterwards let everybody know that it has not."""
+        refusal = self._stays_out()
+        if refusal is None:
+            self._write(("SET", EPOCH, epoch))
+            self._epoch = None
+        return refusal
+
+    def _stays_out(self) -> StaysOut | None:
         now = time.monotonic()
-        if self._out is not None and now < self._out.until:
-            return StaysOut(f"{self._store.url}: {self._out.in_words(now)}", self._out.until - now)
-        self._write(("SET", EPOCH, epoch))
-        self._epoch = None
-        return None
+        if self._out is None or now >= self._out.until:
+            return None
+        return StaysOut(f"{self._store.url}: {self._out.in_words(now)}", self._out.until - now)
 
     def _write(self, command: "Command", decode: "Decode | None" = None) -> None:
         self._send(command, pack(command), decode)
@@ -307,6 +312,9 @@ class RedisLink(Link):
 
     def names(self, prefix: str = "") -> "Iterator[str]":
         """On a connection of its own: the answers and hints of this one are somebody else's."""
+        refusal = self._stays_out()
+        if refusal is not None:
+            raise StoreUnavailable(refusal.reason)
         deadline = time.monotonic() + NAMES_TIMEOUT_S
         wire = self._store.dial(deadline)
         try:

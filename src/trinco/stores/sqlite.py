@@ -113,8 +113,11 @@ class SQLiteLink(WakingLink):
     # The interface
 
     def names(self, prefix: str = "") -> "Iterator[str]":
-        self._check()
-        rows = self._patiently(lambda: self._execute(_NAMES, (len(prefix), prefix)).fetchall())
+        try:
+            self._check()
+            rows = self._patiently(lambda: self._execute(_NAMES, (len(prefix), prefix)).fetchall())
+        except NotNow as reason:
+            raise StoreUnavailable(str(reason)) from None
         return (name for (name,) in rows)
 
     def fileno(self) -> int:
