@@ -363,6 +363,19 @@ def test_two_that_are_down_at_first_contact_are_named_at_once(servers: list[Redi
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_one_that_is_down_and_one_that_hangs_are_both_named_and_neither_counted(
+    servers: list[RedisServer], connect: Connect, is_connected: bool
+) -> None:
+    service = warm(connect()) if is_connected else connect()
+    servers[0].kill()
+    servers[2].pause()
+    with pytest.raises(trinco.QuorumUnavailable) as caught:
+        service.lock("door", ttl=2).try_acquire()
+    for word in (str(servers[0].port), str(servers[2].port), "2 of 4"):
+        assert word in str(caught.value)
+
+
 def test_too_few_while_waiting_is_retried(servers: list[RedisServer], connect: Connect) -> None:
     ana, bruno = warm(connect()), warm(connect())
     lease = ana.lock("door").hold(LIMIT).__enter__()

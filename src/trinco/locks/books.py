@@ -82,10 +82,15 @@ class Books:
     def require_links(self) -> None:
         """At first contact whoever cannot be reached is named at once."""
         if self.hub.connected() < self.quorum:
-            raise self.unavailable({base: why for base, why in enumerate(self.hub.troubles) if why})
+            silent = {base for base, link in enumerate(self.hub.links) if link is None}
+            raise self.unavailable({base: why for base, why in enumerate(self.hub.troubles) if why}, silent)
 
-    def unavailable(self, failures: dict[int, str]) -> StoreUnavailable:
+    def unavailable(self, failures: dict[int, str], silent: set[int]) -> StoreUnavailable:
+        """``silent``: who has not answered. Where the failures alone are reason enough, nobody was waited for, and
+        whoever is only a moment late is not accused."""
         stores = self.hub.stores
+        if len(stores) - len(failures) >= self.quorum:
+            failures = {base: f"{stores[base].url} does not answer" for base in sorted(silent)} | failures
         if len(stores) == 1:
             return unavailable(failures.get(0, f"{stores[0].url} does not answer"))
         told = "; ".join(dict.fromkeys(failures.values())) or "no answer in time"
@@ -135,7 +140,7 @@ class Books:
         if not any(claimant.is_holding for claimant in claimants):
             for claimant in claimants:
                 if claimant.is_cut_off() or (claimant.refusal is not None and not claimant.is_refused()):
-                    return self.unavailable(claimant.failures)
+                    return self.unavailable(claimant.failures, set(range(claimant.terms.n)) - claimant.reached)
         return None
 
     def are_gone(self, claimants: list[Claimant]) -> bool:
@@ -255,7 +260,7 @@ class Books:
 
     def require_enough(self, look: "Look") -> "Look":
         if len(look.items) < self.quorum:
-            raise self.unavailable(look.failures)
+            raise self.unavailable(look.failures, look.silent)
         return look
 
     def evict(self, resource: str, claim: "Claim", terms: "Terms") -> Claimant:

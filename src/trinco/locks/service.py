@@ -140,7 +140,7 @@ class LockService:
             except StoreUnavailable as error:
                 failures[base] = error.reason
         if len(self.stores) - len(failures) < self.desk.quorum:
-            raise self.desk.unavailable(failures)
+            raise self.desk.unavailable(failures, set())
         return sorted(names)
 
     def break_(self, name: str, *, token: int | None = None) -> bool:
