@@ -28,7 +28,7 @@ from tests.cli.running import (
     number_in,
     processes_with,
 )
-from tests.stores.servers import RedisServer
+from tests.stores.servers import RedisServer, free_port
 from trinco.cli.child import Child
 from trinco.cli.descendants import Descendants
 from trinco.locks.service import connect
@@ -44,6 +44,14 @@ class TestTheCommand:
     def test_stdin_and_stdout_pass_through(self, trinco_run: Any) -> None:
         run = trinco_run("x", "--", "cat", stdin=subprocess.PIPE)
         assert run.process.communicate("a line\n", timeout=LIMIT)[0] == "a line\n"
+
+    def test_who_does_not_wait_is_not_said_to_wait_for_a_store_that_is_down(
+        self, trinco_run: Any, tmp_path: Path, redis_servers: Callable[..., RedisServer]
+    ) -> None:
+        urls = [f"redis://127.0.0.1:{free_port()}", *(redis_servers().url for _ in range(3))]
+        quorum = "quorum:?f=1&auth=none&" + "&".join(f"store={url}" for url in urls)
+        ended = trinco_run("-n", "-u", quorum, "x", "--", "true").end()
+        assert ended == (0, "", "")
 
     def test_it_is_told_its_name_token_and_end(self, trinco_run: Any, url: str) -> None:
         before = time.time()

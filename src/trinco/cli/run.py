@@ -67,17 +67,17 @@ class Words:
 
 class Attentive(Waiting):
     """Waits as ever; but a signal ends it, at a point where nothing is half done, and somebody may look on. Stores that
-    were waited for in vain are not waited for again: what we told them they hear of anyhow, and we are to end."""
+    were waited for in vain are not waited for again: what we told them they hear of anyhow, and we are to end.
+    ``tells_why``: whether it is the lock that is waited for, and somebody wants to know why."""
 
-    __slots__ = ("_is_in_haste", "_polled", "_quiet", "_signals", "_told", "look")
+    __slots__ = ("_is_in_haste", "_polled", "_signals", "look", "tells_why")
 
-    def __init__(self, hub: Hub, signals: Signals, quiet: bool) -> None:
+    def __init__(self, hub: Hub, signals: Signals) -> None:
         super().__init__(hub)
         self._signals = signals
-        self._quiet = quiet
-        self._told = False
         self._polled: object = None
         self._is_in_haste = False
+        self.tells_why = False
         self.look: Callable[[], None] | None = None
 
     def hurry(self) -> None:
@@ -104,8 +104,8 @@ class Attentive(Waiting):
     def _tell_of_trouble(self) -> None:
         """Why a store keeps us waiting, once: who sees nothing happen wants to know."""
         trouble = next(filter(None, self.hub.troubles), None)
-        if trouble is not None and not self._told and not self._quiet:
-            self._told = True
+        if trouble is not None and self.tells_why:
+            self.tells_why = False
             say(f"waiting: {trouble}")
 
     def _attend(self) -> None:
@@ -177,7 +177,7 @@ def run_with(options: argparse.Namespace, words: Words) -> int:
         raise ConfigError("memory: is within one process, and excludes nobody from another: use sqlite:///locks.db")
     service.desk.keeper = None  # the loop renews: no thread is started
     signals = Signals()
-    service.desk.waiting = waiting = Attentive(service.desk.hub, signals, options.quiet)
+    service.desk.waiting = waiting = Attentive(service.desk.hub, signals)
     try:
         lease = _obtain(service, waiting, options, words)
         signals.keep()
@@ -221,7 +221,7 @@ def _obtain(service: LockService, waiting: Attentive, options: argparse.Namespac
     terms = service.options({"ttl": options.ttl, "max_hold": options.max_hold})
     patience = 0.0 if options.nonblock else options.wait
     if not options.verbose or patience == 0:
-        return _ask(service, options, terms, patience)
+        return _ask(service, waiting, options, terms, patience)
     from trinco.cli.onlooker import Onlooker
 
     with connect(options.url, config=options.config, tell=say_nothing) as other:
@@ -229,13 +229,19 @@ def _obtain(service: LockService, waiting: Attentive, options: argparse.Namespac
         onlooker = Onlooker(lambda: _news(other, service.desk.hub.client, options, words))
         waiting.look = onlooker.look
         try:
-            return _ask(service, options, terms, patience)
+            return _ask(service, waiting, options, terms, patience)
         finally:
             waiting.look = None
 
 
-def _ask(service: LockService, options: argparse.Namespace, terms: "Options", patience: float | None) -> "Lease | None":
-    return service.desk.obtain(options.name, _resources(options), terms, patience)
+def _ask(
+    service: LockService, waiting: Attentive, options: argparse.Namespace, terms: "Options", patience: float | None
+) -> "Lease | None":
+    waiting.tells_why = patience != 0 and not options.quiet
+    try:
+        return service.desk.obtain(options.name, _resources(options), terms, patience)
+    finally:
+        waiting.tells_why = False
 
 
 def _refused(service: LockService, options: argparse.Namespace, words: Words) -> int:
