@@ -1,6 +1,7 @@
 """``trinco keys`` and the keyring's file, where something is wrong with them; and when nothing may be written."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,51 @@ def keys(*arguments: str, given: bytes | None = b"", redirected: str = "") -> "s
 
 def quorum(folder: Path) -> list[str]:
     return [f"sqlite:///{folder}/{number}.db" for number in range(4)]
+
+
+def advised(said: str) -> list[str]:
+    """The arguments of the 'trinco keys' that a line ends with, or has in quotes."""
+    return shlex.split(said.split("trinco keys ", 1)[1].partition("'")[0])
+
+
+# Another file than the usual one
+
+
+def test_what_run_advises_makes_the_key_that_it_lacks(path: Path, tmp_path: Path) -> None:
+    config = tmp_path / "trinco.toml"
+    config.write_text(f'[service.default]\nf = 1\nauth = "ed25519"\nkeys = "my.json"\nstores = {quorum(tmp_path)}\n')
+    run = [*TRINCO, "run", "-c", str(config), "x", "--", "true"]
+    refused = subprocess.run(run, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert refused.returncode == 77
+    assert keys(*advised(refused.stderr)).returncode == 0
+    assert subprocess.run(run, timeout=LIMIT, check=False).returncode == 0
+    assert not path.exists()
+
+
+def test_what_show_advises_is_about_the_file_that_it_shows(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    assert keys(*advised(keys("show", "--file", str(other)).stdout.decode())).returncode == 0
+    assert other.exists()
+    assert not path.exists()
+
+
+def test_of_the_usual_file_no_advice_names_it(path: Path) -> None:
+    assert b"'trinco keys make' makes one" in keys("show").stdout
+
+
+def test_a_keyring_that_is_a_symbolic_link_stays_one(path: Path, tmp_path: Path) -> None:
+    assert keys("make").returncode == 0
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    before = path.read_bytes()
+    assert keys("rotate", "--file", str(link)).returncode == 0
+    assert link.is_symlink()
+    assert path.read_bytes() != before
+
+
+def test_a_rotation_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert keys("rotate", "--file", str(tmp_path / "folder" / "no.json")).returncode == 77
+    assert not list(tmp_path.iterdir())
 
 
 # A file that is damaged

@@ -11,7 +11,7 @@ from trinco.cli.services import add_service
 from trinco.core.errors import ConfigError, DamagedData, KeysMissing, UsageError
 from trinco.leases.keys import Ed25519Key, Ed25519PublicKey, Key, Keyring, MacKey, export, parse_key
 from trinco.locks.config import find_service
-from trinco.locks.keyfile import change_keyring, keyring_path, new_key, read_keyring
+from trinco.locks.keyfile import change_keyring, keyring_path, keys_command, new_key, read_keyring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def _make(options: argparse.Namespace, path: str) -> None:
     def change(keyring: Keyring) -> Keyring:
         if keyring.own is not None:
             raise UsageError(
-                f"{path} signs with {keyring.own.fingerprint} already: 'trinco keys rotate' makes another and keeps "
-                f"this one to verify with"
+                f"{path} signs with {keyring.own.fingerprint} already: '{keys_command('rotate', path)}' makes another "
+                f"and keeps this one to verify with"
             )
         return Keyring(new_key(options.kind or "ed25519"), keyring.trusted)
 
@@ -88,7 +88,7 @@ def _make(options: argparse.Namespace, path: str) -> None:
 def _rotate(options: argparse.Namespace, path: str) -> None:
     def change(keyring: Keyring) -> Keyring:
         if keyring.own is None:
-            raise KeysMissing(f"{path} has no key of our own to replace: trinco keys make")
+            raise KeysMissing(f"{path} has no key of our own to replace: {keys_command('make', path)}")
         kind = options.kind or ("secret" if isinstance(keyring.own, MacKey) else "ed25519")
         return keyring.rotate(new_key(kind))
 
@@ -100,7 +100,7 @@ def _show(options: argparse.Namespace, path: str) -> None:
     if options.json:
         print_json({"file": path, "keys": [_as_dict(key, keyring) for key in _all(keyring)]})
     elif not _all(keyring):
-        print(f"{path} has no keys: 'trinco keys make' makes one")
+        print(f"{path} has no keys: '{keys_command('make', path)}' makes one")
     else:
         rows = [(key.fingerprint, _kind(key), _use(key, keyring)) for key in _all(keyring)]
         print_table(path, ("fingerprint", "kind", "use"), rows)
@@ -182,7 +182,7 @@ def _changed(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring:
 def _chosen(keyring: Keyring, fingerprint: str | None, path: str) -> "MacKey | Ed25519Key | Ed25519PublicKey":
     if fingerprint is None:
         if keyring.own is None:
-            raise KeysMissing(f"{path} has no key of our own: trinco keys make")
+            raise KeysMissing(f"{path} has no key of our own: {keys_command('make', path)}")
         return keyring.own
     key = keyring.find(fingerprint)
     if not isinstance(key, MacKey | Ed25519Key | Ed25519PublicKey):
@@ -212,7 +212,8 @@ def _tell(keyring: Keyring, path: str, options: argparse.Namespace, what: str) -
     assert keyring.own is not None
     _report(options, path, what, keyring.own.fingerprint)
     there = "import" if isinstance(keyring.own, MacKey) else "trust"
-    sys.stderr.write(f"trinco: other hosts need it: 'trinco keys export' here, 'trinco keys {there}' there\n")
+    here = keys_command("export", path)
+    sys.stderr.write(f"trinco: other hosts need it: '{here}' here, 'trinco keys {there}' there\n")
 
 
 def _report(options: argparse.Namespace, path: str, what: str, fingerprint: str) -> None:

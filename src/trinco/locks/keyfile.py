@@ -21,6 +21,16 @@ def keyring_path(path: str | None = None) -> str:
     return path or os.environ.get("TRINCO_KEYS") or os.path.join(config_folder(), NAME)
 
 
+def keys_command(action: str, path: str) -> str:
+    """What to type, to do this to this very keyring."""
+    usual = keyring_path()
+    if path == usual or path == os.path.abspath(usual):
+        return f"trinco keys {action}"
+    from shlex import quote
+
+    return f"trinco keys {action} --file {quote(path)}"
+
+
 def read_keyring(path: str) -> Keyring:
     """What the file holds; an empty keyring where there is none."""
     try:
@@ -44,6 +54,9 @@ def change_keyring(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring
     """Read the file, change it and replace it, while nobody else does; all or nothing."""
     import fcntl
 
+    path = os.path.realpath(path)  # a symbolic link stays one, and whoever goes by another waits for the same file
+    if not os.path.exists(path):
+        change(Keyring())  # what is refused leaves nothing behind
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     with open(f"{path}.lock", "a", opener=_private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -87,7 +100,7 @@ def keyring_for(auth: str, path: str | None, tell: "Callable[[str], object] | No
     keyring = read_keyring(place)
     if auth == "ed25519":
         if not isinstance(keyring.own, Ed25519Key):
-            way = "trinco keys make --kind ed25519" if keyring.own is None else "trinco keys rotate --kind ed25519"
+            way = keys_command(f"{'make' if keyring.own is None else 'rotate'} --kind ed25519", place)
             raise KeysMissing(f"{place} has no Ed25519 key of our own to sign with: {way}")
         return keyring
     if keyring.own is None:
@@ -95,7 +108,8 @@ def keyring_for(auth: str, path: str | None, tell: "Callable[[str], object] | No
     if not isinstance(keyring.own, MacKey):
         shared = next((key for key in keyring.trusted if isinstance(key, MacKey)), None)
         if shared is None:
-            raise KeysMissing(f"{place} has no shared secret: trinco keys import, with the line of another host")
+            way = keys_command("import", place)
+            raise KeysMissing(f"{place} has no shared secret: {way}, with the line of another host")
         keyring = Keyring(shared, tuple(key for key in keyring.trusted if key is not shared))
     return keyring
 
@@ -114,7 +128,7 @@ def _first_secret(path: str, tell: "Callable[[str], object] | None" = None) -> K
     if keyring.own == made:
         (tell or _say)(
             f"made a shared secret in {path}; whoever else uses these stores needs it too: "
-            f"'trinco keys export' here, 'trinco keys import' there"
+            f"'{keys_command('export', path)}' here, 'trinco keys import' there"
         )
     return keyring
 
