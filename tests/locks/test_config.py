@@ -213,6 +213,7 @@ def test_a_password_is_not_repeated_in_an_error() -> None:
     ("text", "says"),
     [
         ("[service.default\n", "line 1"),
+        ("x = " + "[" * 100_000, "nested too deeply"),
         ("[service.default]\nurl = 'memory:'\nurl = 'memory:'\n", "line 3"),
         ("[service.default]\n", "either a url or a list"),
         ("[service.default]\nurl = 'memory:'\nstores = ['memory:']\n", "either a url or a list"),

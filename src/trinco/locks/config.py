@@ -116,6 +116,8 @@ def _read(path: str) -> "dict[str, Any]":
             return tomllib.loads(file.read())
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: it is nested too deeply") from None
     except (OSError, ValueError) as error:  # it is no text, or no path
         said = getattr(error, "strerror", None) or error
         raise ConfigError(f"{path or repr(path)} cannot be read: {said}") from None
