@@ -186,6 +186,7 @@ def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ("quorum:?f=1&store=memory:a&store=memory:b&store=memory:c", "3f+1 = 4"),
         ("quorum:?f=1&auth=rot13", "auth"),
         ("quorum:?f=1&color=red", "no option 'color'"),
+        ("quorum:?f=1&store=quorum:?f=0", "a quorum is no store of another one"),
         ("@nowhere", "trinco.toml"),
     ],
 )

@@ -122,6 +122,8 @@ def _unknown(url: str, scheme: str) -> str:
     known = ", ".join([*OPENERS, "quorum"])
     if not scheme:
         return f"'{url}' is no URL of a store: it begins with its kind, like sqlite:///locks.db (kinds: {known})"
+    if scheme == "quorum":
+        return "a quorum is no store of another one: list its stores one by one"
     close = nearest(scheme, [*OPENERS, "quorum"])
     meant = f"; did you mean {close}:?" if close else ""
     return f"there is no kind of store '{scheme}:'{meant} (there are {known})"
