@@ -337,6 +337,19 @@ def test_two_stores_of_one_fault_domain_are_a_warning() -> None:
         trinco.connect("quorum:?f=1&auth=none", stores=[*urls, "redis://host-0/1"]).close()
 
 
+@pytest.mark.parametrize("scheme", ["redis", "postgresql"])
+@pytest.mark.parametrize("host", ["localhost", "LocalHost", "127.0.0.2", "[::1]"])
+def test_a_host_that_calls_itself_by_two_names_is_one_fault_domain(scheme: str, host: str) -> None:
+    urls = [f"{scheme}://{name}:7000/0" for name in ("127.0.0.1", host, "a", "b")]
+    with pytest.warns(UserWarning, match="localhost:7000"):
+        trinco.connect("quorum:?f=1&auth=none", stores=urls)
+
+
+def test_two_servers_of_one_host_are_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    trinco.connect("quorum:?f=1&auth=none", stores=[f"redis://127.0.0.1:{7000 + each}/0" for each in range(4)])
+    assert not recwarn
+
+
 def test_a_quorum_works_in_a_folder_with_a_long_name(tmp_path: Path) -> None:
     """Ids of stores go into entries, which have limits; a user's folder may be deep."""
     deep = tmp_path / ("a folder with a long name " * 5) / ("and another one in it " * 5)

@@ -328,7 +328,7 @@ def _judge_together(stores: "Sequence[Store]") -> None:
 
 
 def _warn_of_one_fate(stores: "Sequence[Store]", tell: "Callable[[str], object] | None") -> None:
-    domains = [store.domain for store in stores if not store.local]
+    domains = [_by_one_name(store.domain) for store in stores if not store.local]
     shared = next((domain for domain in domains if domains.count(domain) > 1), None)
     if shared is None:
         return
@@ -340,6 +340,13 @@ def _warn_of_one_fate(stores: "Sequence[Store]", tell: "Callable[[str], object] 
         import warnings
 
         warnings.warn(text, stacklevel=3)
+
+
+def _by_one_name(domain: str) -> str:
+    """A host has several names for itself."""
+    host, _, port = domain.rpartition(":")
+    is_loopback = host.lower() in ("localhost", "[::1]") or host.startswith("127.")
+    return f"localhost:{port}" if is_loopback else domain
 
 
 def _base_id(store: Store) -> str:
