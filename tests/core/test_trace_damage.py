@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,16 @@ def test_a_header_that_does_not_say_how_many_events_follow_takes_what_there_is(t
     path = tmp_path / "short.ndjson"
     path.write_bytes(b"".join([rewritten(good_lines()[0], events=None), *good_lines()[1:3]]))
     assert len(trace.read(path)[1]) == 2
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_line_without_an_end_is_not_read_to_it(tmp_path, before):
+    """Sparse, so it takes no room: a line that was read whole would."""
+    path = tmp_path / "endless.ndjson"
+    path.write_bytes(b"".join(good_lines()[:before]))
+    os.truncate(path, 2**40)
+    with pytest.raises(DamagedData, match=f"line {before + 1} "):
+        trace.read(path)
 
 
 def test_whole_lines_that_are_missing_at_the_end_are_told(tmp_path):

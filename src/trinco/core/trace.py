@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,8 @@ from trinco.core.value import Value
 
 FORMAT = "trinco-trace-1"
 MOST_NODES = 1_000_000
+LONGEST_LINE = 2**26
+"""Bytes, ten times what so many nodes need: some files have no lines, and no end either."""
 _UNSEEN = object()
 
 
@@ -224,17 +226,23 @@ def _in_order(value: Any) -> Any:
 def read(path: Path) -> tuple[Header, list[Event]]:
     """A trace from a file. Whatever is wrong with it is told with the number of the line."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            return _read(path, file)
     except OSError as error:
         raise DamagedData(f"{path}: cannot be read: {error.strerror}") from error
-    first, *rest = raw.split(b"\n")
-    header = _header(path, first)
-    if rest and rest[-1]:
-        raise DamagedData(f"{path}: line {len(rest) + 1} is cut off; was the writer stopped half-way?")
+
+
+def _read(path: Path, file: BinaryIO) -> tuple[Header, list[Event]]:
+    lines = iter(lambda: file.readline(LONGEST_LINE), b"")
+    header = _header(path, next(lines, b""))
     decode = msgspec.json.Decoder(Event).decode
     events: list[Event] = []
     counts = [0] * header.n
-    for number, line in enumerate(rest[:-1], start=2):
+    for number, line in enumerate(lines, start=2):
+        if len(line) == LONGEST_LINE:
+            raise DamagedData(f"{path}: line {number} has no end: no line of a trace is so long")
+        if not line.endswith(b"\n"):
+            raise DamagedData(f"{path}: line {number} is cut off; was the writer stopped half-way?")
         try:
             event = decode(line)
             _check(event, counts)
