@@ -39,7 +39,8 @@ class Election:
         return info if info.held else None
 
     def wait_for_leader(self, timeout: "float | timedelta | None" = None) -> LockInfo | None:
-        """The leader, as soon as there is one; None if there is none within ``timeout``."""
+        """The leader, if there is one or one comes within ``timeout``; else None. It is looked for four times a second:
+        whoever leads for less may be missed."""
         from time import sleep
 
         patience = require_timeout(timeout)

@@ -35,7 +35,8 @@ class AsyncElection:
         return info if info.held else None
 
     async def wait_for_leader(self, timeout: float | timedelta | None = None) -> LockInfo | None:
-        """The leader, as soon as there is one; None if there is none within ``timeout``."""
+        """The leader, if there is one or one comes within ``timeout``; else None. It is looked for four times a second:
+        whoever leads for less may be missed."""
         patience = require_timeout(timeout)
         clock = self._lock.clock
         deadline = None if patience is None else clock() + patience
