@@ -1,5 +1,8 @@
+import gc
 import os
+import resource
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -243,6 +246,34 @@ def test_a_device_is_refused_and_nothing_is_left_beside_it() -> None:
     before = [each.exists() for each in beside]
     assert_unavailable(lambda: SQLiteStore("/dev/null").connect(ONE), "no regular file")
     assert [each.exists() for each in beside] == before
+
+
+def test_who_may_open_no_more_files_is_told_so(file: Path) -> None:
+    """And not that this system does not say when it was started."""
+    store = SQLiteStore(str(file))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        with pytest.raises(StoreUnavailable, match="Too many open files"):
+            store.connect(ONE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_who_is_interrupted_while_it_connects_hears_of_nothing_else(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: heard.append(unraisable.exc_value))
+    monkeypatch.setattr(sqlite.WakingLink, "__init__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        connect()
+    gc.collect()
+    assert not heard
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_another_kind_of_file_is_said_so(connect: Connect, file: Path) -> None:

@@ -4,6 +4,7 @@ Times in a file of this host count from its start. They mean something only to p
 clock.
 """
 
+import errno
 import os
 
 from trinco.core.errors import StoreUnavailable
@@ -75,7 +76,11 @@ def _clock_offset() -> str:
 def _text(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # it may be there
+            raise StoreUnavailable(
+                f"{path} cannot be read: {error.strerror}; close some, or raise the limit (ulimit -n)"
+            ) from None
         return ""
     try:
         parts = []

@@ -135,7 +135,7 @@ class SQLiteLink(WakingLink):
         self._database.close()
 
     def __del__(self) -> None:
-        if os.getpid() != self._process:
+        if hasattr(self, "_process") and os.getpid() != self._process:  # else we were interrupted before it was whole
             _left_to_the_parent.append(self._database.connection)
 
     # Changing an item
