@@ -147,10 +147,11 @@ def test_relative_folders_of_the_system_are_ignored(tmp_path: Path, monkeypatch:
     assert find_service().stores == ("memory:own",)
 
 
-def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", ["here", ""])
+def test_a_home_that_is_no_whole_path_is_refused(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setenv("HOME", "here")
-    with pytest.raises(ConfigError, match="HOME is 'here'"):
+    monkeypatch.setenv("HOME", place)
+    with pytest.raises(ConfigError, match=f"HOME is '{place}'"):
         find_service()
 
 

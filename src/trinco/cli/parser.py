@@ -38,6 +38,10 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return options
 
+    def _parse_optional(self, arg_string: str) -> "Any":
+        """-1s is no option, but a duration that somebody may be told is wrong; argparse knows that of -1 only."""
+        return None if arg_string[:1] == "-" and arg_string[1:2].isdigit() else super()._parse_optional(arg_string)
+
     def _check_value(self, action: argparse.Action, value: "Any") -> None:
         """The choices of an option, and the names of commands."""
         if action.choices is not None and value not in action.choices:

@@ -208,6 +208,8 @@ def _judge(options: argparse.Namespace) -> None:
     for what, amount in (("--wait", options.wait), ("--kill-after", options.kill_after)):
         if amount is not None and amount < 0:
             raise UsageError(f"{what} is at least 0 seconds, not {amount:g}")
+    if options.max_hold is not None and not options.max_hold > 0:
+        raise UsageError(f"--max-hold is above 0 seconds, not {options.max_hold:g}")
 
 
 # Getting it

@@ -32,7 +32,7 @@ def _named(variable: str) -> str | None:
 
 
 def _home(*parts: str) -> str:
-    home = os.path.expanduser("~")
+    home = os.environ.get("HOME", os.path.expanduser("~"))
     if not os.path.isabs(home):
-        raise ConfigError(f"HOME is '{home}', which is relative: set it to a whole path")
+        raise ConfigError(f"HOME is '{home}', which is no whole path: set it to one")
     return os.path.join(home, *parts)

@@ -36,6 +36,12 @@ def require_token(token: object) -> None:
         raise UsageError(f"a token is a whole number, not {token!r}")
 
 
-def slot_name(name: str, slot: int) -> str:
-    """The resource behind one unit of a semaphore."""
-    return require_name(f"{name}[{slot}]")
+def slot_names(name: str, limit: int) -> tuple[str, ...]:
+    """The resources behind the units of a semaphore."""
+    units = tuple(f"{require_name(name)}[{slot}]" for slot in range(limit))
+    excess = len(units[-1]) - MAX_NAME
+    if excess > 0:
+        raise UsageError(
+            f"the name of a lock of {limit} units has at most {len(name) - excess} characters; this one has {len(name)}"
+        )
+    return units

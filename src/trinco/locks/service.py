@@ -17,7 +17,7 @@ from trinco.locks.hub import Hub
 from trinco.locks.inspection import LockInfo, Look
 from trinco.locks.keeper import Keeper
 from trinco.locks.lock import Lock, Semaphore
-from trinco.locks.names import require_client, require_name, require_prefix, require_token, slot_name
+from trinco.locks.names import require_client, require_name, require_prefix, require_token, slot_names
 from trinco.locks.options import Options, require_known, require_ttl
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime
@@ -310,7 +310,7 @@ def acquire_timeout(
 def slots(name: str, limit: int) -> tuple[str, ...]:
     if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
         raise UsageError(f"a semaphore has 1 to {MAX_LIMIT} units, not {limit!r}")
-    return tuple(slot_name(require_name(name), slot) for slot in range(limit))
+    return slot_names(name, limit)
 
 
 def _judge_together(stores: "Sequence[Store]") -> None:
