@@ -29,6 +29,7 @@ from trinco.cli.sizes import check_k, chosen
 from trinco.core.claims import Claims, Network
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.node import Node
+from trinco.core.trace import MOST_NODES
 from trinco.leases.nodes.system import QuorumLease
 from trinco.protocols.catalogue import Entry
 
@@ -54,7 +55,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n"), help="how many nodes (3, or as many as it needs)")
+    parser.add_argument("-n", type=whole(1, "n", MOST_NODES), help="how many nodes (3, or as many as it needs)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
     parser.add_argument("--rounds", type=_rounds, default=UNSAID, metavar="R|forever", help="entries per process (2)")
     parser.add_argument("--network", choices=("fifo", "unordered"), help="order of channels (what the protocol claims)")

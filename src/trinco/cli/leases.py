@@ -9,6 +9,7 @@ from trinco.check.leases import SMALL
 from trinco.cli.parser import positive, whole
 from trinco.core.errors import DamagedData, UsageError
 from trinco.core.nearest import suggest
+from trinco.core.trace import MOST_NODES
 from trinco.leases.bases.catalogue import BASES
 from trinco.leases.keys import Keyring, load
 from trinco.leases.nodes.system import QuorumLease
@@ -40,7 +41,8 @@ def add_lease_options(parser: argparse.ArgumentParser, *, small: bool) -> None:
     kinds = ", ".join(BASES)
     group.add_argument("--stores", metavar="KIND,..", help=f"base algorithm, one for all or one each: {kinds}")
     group.add_argument("-f", type=int, help="how many stores may lie; needs n >= 3f+1 (1)")
-    group.add_argument("--clients", type=whole(1, "the number of clients"), help="how many compete (2)")
+    clients = whole(1, "the number of clients", MOST_NODES)
+    group.add_argument("--clients", type=clients, help="how many compete (2)")
     group.add_argument("--ttl", type=positive("ttl"), help="how long a lease lasts (2 ticks)" if small else "(30)")
     policies = [policy.value for policy in Policy]
     default = "once" if small else "priority"

@@ -55,8 +55,8 @@ class Parser(argparse.ArgumentParser):
         sys.exit(exits.USAGE)
 
 
-def whole(low: int, what: str) -> "Callable[[str], int]":
-    """An argument type: a whole number that is at least ``low``."""
+def whole(low: int, what: str, high: int | None = None) -> "Callable[[str], int]":
+    """An argument type: a whole number that is at least ``low``, and at most ``high``."""
 
     def parse(text: str) -> int:
         try:
@@ -65,6 +65,8 @@ def whole(low: int, what: str) -> "Callable[[str], int]":
             raise argparse.ArgumentTypeError(f"{what} is a whole number, not '{text}'") from None
         if number < low:
             raise argparse.ArgumentTypeError(f"{what} must be at least {low}, not {number}")
+        if high is not None and number > high:
+            raise argparse.ArgumentTypeError(f"{what} must be at most {high:,}, not {number:,}")
         return number
 
     return parse

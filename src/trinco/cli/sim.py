@@ -20,6 +20,7 @@ from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sizes import check_k, chosen
 from trinco.cli.watch import TooMuchMemory, so_far, watched
 from trinco.core.errors import BeyondClaims, UsageError
+from trinco.core.trace import MOST_NODES
 from trinco.protocols.catalogue import Entry
 from trinco.sim.faults import Chaos
 from trinco.sim.laws import Constant, parse
@@ -56,7 +57,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.description = "Simulate a protocol in virtual time: one seed decides everything. Its claims are monitored."
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n"), help="how many nodes (5)")
+    parser.add_argument("-n", type=whole(1, "n", MOST_NODES), help="how many nodes (5)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
     parser.add_argument("--seed", type=whole(0, "the seed"), default=0, help="decides everything (0)")
     _add_workload(parser.add_argument_group("workload"))
