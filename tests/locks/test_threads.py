@@ -1,9 +1,11 @@
 """Many threads on one service, and several services in one process."""
 
+import _thread
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Barrier, Event, Thread
 
@@ -213,6 +215,29 @@ def test_a_service_that_is_closed_ends_the_waits_for_its_locks(tmp_path: Path) -
         process.tell()
         assert process.hears() == "StoreUnavailable"
         assert holder.inspect(NAME).waiters == ()
+
+
+def test_a_service_that_nobody_has_any_more_is_closed(redis: RedisServer, tmp_path: Path) -> None:
+    """In a function that is called often, a service is made each time."""
+    for url in ("memory:", f"sqlite:///{tmp_path}/locks.db", redis.url):
+        before = _thread._count(), len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            with trinco.connect(url).lock("nightly").hold(LIMIT):
+                pass
+        eventually(partial(_has_no_more_than, *before))
+
+
+def _has_no_more_than(threads: int, descriptors: int) -> bool:
+    return _thread._count() <= threads and len(os.listdir("/proc/self/fd")) <= descriptors + 2
+
+
+def test_a_lease_outlives_the_last_word_about_its_service(redis: RedisServer) -> None:
+    lease = take(trinco.connect(redis.url).lock("kept", ttl=1))
+    before = lease.until
+    eventually(lambda: lease.until > before + 1)
+    lease.check()
+    lease.release()
+    eventually(lambda: lease.claimant.hub.is_closed)
 
 
 def test_a_connection_that_comes_after_the_close_writes_into_nobody_elses_file(tmp_path: Path) -> None:

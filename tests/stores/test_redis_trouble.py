@@ -158,7 +158,7 @@ def test_a_replica_grants_nothing(redis_servers: Servers) -> None:
 def test_a_replica_that_is_promoted_is_looked_at_anew(redis_servers: Servers) -> None:
     """It may lack the newest leases. A link that was made before, however long ago, knows nothing of that."""
     server = redis_servers(options="t_max=1")
-    store = RedisStore(server.url)
+    store = RedisStore(server.url.replace("t_max=1", "t_max=9"))
     with vendor(server) as connection:
         caller = Caller(server.url)
         connection.execute_command("REPLICAOF", "127.0.0.1", "1")

@@ -362,3 +362,19 @@ def test_the_log_is_folded_into_the_file_now_and_then(connect: Connect, file: Pa
         take(link, ANA)
         apply(link, Release(ANA))
     assert Path(f"{file}-wal").stat().st_size < 6_000_000
+
+
+def test_a_file_that_is_made_while_we_look_is_not_taken_for_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever opens or closes the same store makes and removes its log."""
+    path, exists = tmp_path / "locks.db-shm", os.path.exists
+
+    def made_meanwhile(asked: str) -> bool:
+        if asked == str(path):
+            path.touch()
+        return exists(asked)
+
+    monkeypatch.setattr(os.path, "exists", made_meanwhile)
+    SQLiteStore(str(tmp_path / "locks.db")).connect("a" * 20).close()
+    assert exists(tmp_path / "locks.db")

@@ -180,7 +180,7 @@ class Desk(Books):
             self.mark_released(lease)
             if claimant.unanswered() > self.f:
                 self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
-            if self.keeper is not None and self.hub.active and self.has_leavers():
+            if self.keeper is not None and (self.keeper.is_retiring or (self.hub.active and self.has_leavers())):
                 self.keeper.attend()
         except BaseException:
             if claimant.attempt == attempt:  # else somebody else has it by now, and it has given everything back

@@ -35,14 +35,15 @@ class Keeper:
         """Of ourselves, where we listen for the stores."""
         self._is_running = False
         self._is_stopped = False
+        self.is_retiring = False
+        """Nobody has the service any more: it is closed when nothing is held."""
         self._postponed: list[Lease] = []
         """What is to be given back for others."""
 
     def notice(self, lease: Lease) -> None:
         """There is a lease to keep. Called with the mutex held."""
         if not self._is_running:
-            self._is_running = True
-            start_new_thread(self._run, ())
+            self._start()
         elif lease.renew_at < self._wakes_at or (lease.ends is not None and lease.ends < self._wakes_at):
             self._noticed_due = lease.renew_at
             self._wake()
@@ -54,8 +55,7 @@ class Keeper:
         if self._attends_at == NEVER:
             self._attends_at = self.desk.hub.clock() + LINGER
         if not self._is_running:
-            self._is_running = True
-            start_new_thread(self._run, ())
+            self._start()
         elif self._attends_at < self._wakes_at:
             self._wake()
 
@@ -63,10 +63,27 @@ class Keeper:
         """For who is in the middle of something and cannot wait for it to end."""
         self._postponed.append(lease)
         if not self._is_running:
-            self._is_running = True
-            start_new_thread(self._run, ())
+            self._start()
         else:
             self._wake()
+
+    def retire(self) -> None:
+        """Close the service when nothing is held any more. By a finaliser, which may run anywhere: so it waits for
+        nothing."""
+        self.is_retiring = True
+        if self.desk.is_closed:
+            return
+        if self._is_running:
+            self._wake_latch()
+            return
+        try:
+            self._start()
+        except RuntimeError:  # the interpreter is about to end, and closes everything
+            return
+
+    def _start(self) -> None:
+        self._is_running = True
+        start_new_thread(self._run, ())
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -85,6 +102,9 @@ class Keeper:
         self._wakes_at = 0.0
         for wake in self.wakers:
             wake()
+        self._wake_latch()
+
+    def _wake_latch(self) -> None:
         try:
             self._latch.release()
         except RuntimeError:  # it is open
@@ -105,6 +125,9 @@ class Keeper:
                 nap = self._wakes_at - desk.hub.clock()
             for lease in lost:
                 start_new_thread(lease.tell, ())  # a slow callback must not keep the others from being renewed
+            if self.is_retiring and not desk.leases:
+                desk.close()
+                return
             if nap > 0:
                 self._latch.acquire(timeout=-1 if nap == NEVER else nap)
 

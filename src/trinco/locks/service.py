@@ -202,6 +202,12 @@ class LockService:
         if self._aio is not None and not self._aio.desk.is_closed:
             self._aio.desk.shut()
 
+    def __del__(self) -> None:
+        """Nobody can lock with it any more. It is closed in the background, when what is still held was given back."""
+        desk = getattr(self, "_desk", None)
+        if desk is not None and desk.keeper is not None and self._process == os.getpid():
+            desk.keeper.retire()
+
     def __enter__(self) -> "LockService":
         return self
 

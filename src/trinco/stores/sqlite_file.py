@@ -191,7 +191,7 @@ class Database:
             )
 
     def _require_writable(self, path: str) -> None:
-        if not os.access(path, os.W_OK) and os.path.exists(path):
+        if _is_read_only(path):
             raise StoreForbidden(
                 f"{self.url}: {path} is read-only for us, and even to look at a lock is to write: make it "
                 f"writable, or choose another path"
@@ -348,3 +348,8 @@ class Database:
                 f"{self.url} was removed or replaced while it was in use: what it protected may be taken by others; "
                 f"connect again"
             )
+
+
+def _is_read_only(path: str) -> bool:
+    """Whether it is there, and not for us to write. Somebody's SQLite may make it while we look: so we look again."""
+    return not os.access(path, os.W_OK) and os.path.exists(path) and not os.access(path, os.W_OK)
