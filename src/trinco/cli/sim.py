@@ -18,7 +18,7 @@ from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
 from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sizes import check_k, chosen
-from trinco.cli.watch import TooMuchMemory, so_far, watched
+from trinco.cli.watch import run_watched, so_far
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.trace import MOST_NODES
 from trinco.protocols.catalogue import Entry
@@ -205,20 +205,14 @@ def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse
 def _one(scenario: Scenario, options: argparse.Namespace) -> int:
     simulation = Simulation(scenario)
     megabytes = options.max_memory or MAX_MEGABYTES
-    with progress(quiet=options.json) as tell:
-        try:
-            with watched(simulation, megabytes, tell):
-                simulation.run()
-        except KeyboardInterrupt:
-            sys.stderr.write(f"trinco: interrupted: {so_far(simulation)}, no violation so far\n")
-            return exits.INTERRUPTED
-        except TooMuchMemory as stopped:
-            stopped.settle(simulation)
-            bound: str | None = f"--max-memory {megabytes}"
-        else:
-            bound = _bound(simulation)
+    try:
+        with progress(quiet=options.json) as tell:
+            fits = run_watched(simulation, megabytes, tell)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"trinco: interrupted: {so_far(simulation)}, no violation so far\n")
+        return exits.INTERRUPTED
     result = simulation.result()
-    _tell(result, options, {}, bound)
+    _tell(result, options, {}, _bound(simulation) if fits else f"--max-memory {megabytes}")
     return _code(result)
 
 

@@ -12,6 +12,7 @@ from trinco.cli.progress import Teller
 from trinco.sim.simulation import Simulation
 
 LOOK_EVERY_SECONDS = 0.2
+RESERVED_BYTES = 8 << 20
 
 
 class TooMuchMemory(Exception):
@@ -26,8 +27,30 @@ class TooMuchMemory(Exception):
             simulation.recording.finish(False)
 
 
+def run_watched(simulation: Simulation, megabytes: int, tell: Teller) -> bool:
+    """False if it was ended because it took too much memory. The functions here are short: where memory runs out within
+    a block of a long one, CPython 3.11 cannot even note where it was, and tries for ever."""
+    try:
+        with _watched(simulation, megabytes, tell):
+            _run_with_reserve(simulation)
+    except TooMuchMemory as stopped:
+        stopped.settle(simulation)
+        return False
+    return True
+
+
+def _run_with_reserve(simulation: Simulation) -> None:
+    """With some memory put by: where there is none at all, not even the end can be told."""
+    reserve = bytearray(RESERVED_BYTES)
+    try:
+        simulation.run()
+    except MemoryError:
+        del reserve
+        raise
+
+
 @contextmanager
-def watched(simulation: Simulation, megabytes: int, tell: Teller) -> Iterator[None]:
+def _watched(simulation: Simulation, megabytes: int, tell: Teller) -> Iterator[None]:
     """Beside the run, so that its loop need not look: tells how far it is, and ends it beyond so much memory. It ends
     between two moments, by an appointment at a time before all others, which nobody else makes."""
     is_over, began = Event(), time.perf_counter()
