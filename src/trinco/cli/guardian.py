@@ -40,9 +40,18 @@ class Guardian:
 
     __slots__ = ("_pid", "_writer")
 
-    def __init__(self, kill_after: float, first: int, descendants: Descendants) -> None:
-        """``first`` is the signal that asks the child to end. Raises ``OSError`` if the system refuses."""
+    def __init__(
+        self,
+        kill_after: float,
+        first: int,
+        descendants: Descendants,
+        known: "tuple[int, float, bool, bool] | None" = None,
+    ) -> None:
+        """``first`` is the signal that asks the child to end. ``known``: what to ``tell`` it, if there is a child
+        already; before it is made, since we may be killed right after. Raises ``OSError`` if the system refuses."""
         reader, self._writer = os.pipe()
+        if known is not None:
+            self.tell(*known)
         try:
             self._pid = os.fork()
         except OSError:

@@ -258,9 +258,9 @@ class Holding:
 
     # The guardian
 
-    def _guard(self) -> None:
+    def _guard(self, known: "tuple[int, float, bool, bool] | None" = None) -> None:
         if self._on_lost != IGNORE:
-            self._guardian = Guardian(self._kill_after, self._first, self._descendants)
+            self._guardian = Guardian(self._kill_after, self._first, self._descendants, known)
 
     def _replace_guardian(self) -> None:
         """Somebody has ended it. One that ends again and again, or cannot be started, is not tried all the time."""
@@ -270,11 +270,9 @@ class Holding:
             return
         self._guard_at = self._now + LONGEST_NAP
         try:
-            self._guard()
+            self._guard((self._child.pid, self._until, self._is_asked, False))
         except OSError as error:
             self._tell_of_guardian(error)
-        else:
-            self._inform(ended=False)
 
     def _tell_of_guardian(self, error: OSError) -> None:
         if not self._is_told_of_guardian:
