@@ -128,6 +128,24 @@ def _entered_and_left(locks: trinco.LockService) -> None:
         pass
 
 
+@pytest.mark.parametrize("by", ["hold", "with"])
+def test_an_interrupt_of_who_leaves_takes_nothing_from_who_entered_before_with_the_same_lease(by: str) -> None:
+    with one_store() as locks:
+        lock = locks.lock("door", reentrant=True)
+        with lock.hold() as outer:
+            for number in range(1, 200):
+                place = interrupted_at_call(number, partial(_entered, lock.hold if by == "hold" else lambda: lock))
+                assert outer.valid, place
+                if place is None:
+                    return
+        pytest.fail("it has no end")
+
+
+def _entered(make: Callable[[], Any]) -> None:
+    with make():
+        pass
+
+
 @pytest.mark.parametrize("work", [_held_and_left, _entered_and_left], ids=["hold", "with"])
 def test_an_interrupt_at_any_call_leaves_nothing_held(
     work: Callable[[trinco.LockService], None], monkeypatch: pytest.MonkeyPatch

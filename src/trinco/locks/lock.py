@@ -87,7 +87,7 @@ class Lock:
 
     def leave(self, lease: Lease) -> None:
         """For ``hold``: exactly this lease, once for each time that it was entered with."""
-        stay = next((stay for stay in list(self._acquired) if stay.lease is lease), None)
+        stay = self._stay_with(lease)
         if stay is None or not self._leave(stay):
             lease.release()
 
@@ -119,16 +119,26 @@ class Lock:
         except ValueError:
             return False
         except BaseException:
-            self._leave_soon(stay)
+            self.leave_soon(stay.lease)
             raise
         stay.lease.release()
         return True
 
-    def _leave_soon(self, stay: "Stay") -> None:
-        """For who was interrupted."""
-        if stay in self._acquired:
+    def leave_soon(self, lease: Lease) -> None:
+        """``leave``, for who was interrupted in it: once less, or else in the background."""
+        stay = self._stay_with(lease)
+        if stay is not None and stay.depth > 1:
+            stay.depth -= 1
+            return
+        if stay is not None:
             self._acquired.remove(stay)
-        stay.lease.release_soon()
+        lease.release_soon()
+
+    def _stay_with(self, lease: Lease) -> "Stay | None":
+        for stay in list(self._acquired):
+            if stay.lease is lease:
+                return stay
+        return None
 
     def _stay_to_leave(self) -> "Stay":
         mine = self._last_of_this_thread()
@@ -166,7 +176,7 @@ class Lock:
         except TrincoError:
             raise
         except BaseException:
-            self._leave_soon(stay or self._stay_to_leave())
+            self.leave_soon((stay or self._stay_to_leave()).lease)
             raise
 
     def __reduce__(self) -> "NoReturn":
@@ -218,8 +228,8 @@ class Hold:
             _end_of_block(lease, lambda: self._lock.leave(lease), error)
         except TrincoError:
             raise
-        except BaseException:  # an interrupt: nobody else knows of this lease
-            lease.release_soon()
+        except BaseException:  # an interrupt: nobody else may know of this lease
+            self._lock.leave_soon(lease)
             raise
         finally:
             self._idle.append(True)
