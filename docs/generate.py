@@ -289,8 +289,8 @@ Locks are measured in PINGs of redis-py, sampled between them. *Same*: client an
 takes 37 us and everything else looks its worst, since programs that take turns on a core find it cold each time.
 *Cross*: servers on one core, the client on the other, as on two hosts. *Free*: nobody is pinned, and a PING is of
 either kind. The target of a quorum of servers is for servers that work at the same time, so it is not judged where five
-processes share a core. PostgreSQL on one core: two bare statements take 2 PINGs when nothing runs between them and 2.7
-when a program does, which leaves less than one for a lock.
+processes share a core. PostgreSQL on one core: two bare statements take 2 PINGs when nothing runs between them, and 4
+with 20 us of Python beside them (a whole lock in memory): server and client push each other out of the caches.
 
 SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin
 runs with its defaults, safety only and without partial-order reduction, on the same model with the same states; its
