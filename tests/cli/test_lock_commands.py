@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -350,6 +351,18 @@ def test_a_store_that_refuses_our_password_is_77(
     for login in ("", ":wrong@"):
         url = server.url.replace("//", f"//{login}")
         assert "password" in here.complaint(call[0], "-u", url, *call[1:], code=77)
+
+
+@pytest.mark.parametrize("call", [("status", "x"), ("list",), ("wait", "x"), ("run", "x", "--", "true")])
+@pytest.mark.parametrize(("denied", "code"), [(2, 77), (1, 69)])
+def test_a_quorum_is_77_where_those_that_refuse_us_would_be_enough_for_one(
+    here: Place, redis_servers: Callable[..., RedisServer], call: tuple[str, ...], denied: int, code: int
+) -> None:
+    """Two of four are out of use: refused by both, or by one while the other is down."""
+    urls = [redis_servers("--requirepass", "right").url for _ in range(denied)]
+    urls += ["redis://127.0.0.1:1/0"] * (2 - denied) + [redis_servers().url for _ in range(2)]
+    quorum = "quorum:?f=1&auth=none" + "".join(f"&store={quote(url)}" for url in urls)
+    assert "password" in here.complaint(call[0], "-u", quorum, *call[1:], code=code)
 
 
 @pytest.mark.parametrize("command", ["health", "doctor"])

@@ -34,8 +34,8 @@ class AcquireTimeout(TrincoError, TimeoutError):
 
 
 class LeaseLost(TrincoError):
-    """The lease is not ours any more. ``reason``: expired, revoked, unreachable, overtime (``max_hold``), forked,
-    closed or released."""
+    """The lease is not ours any more. ``reason``: expired, stolen, revoked, unreachable, overtime (``max_hold``),
+    forked, closed or released."""
 
     def __init__(self, message: str, reason: str = "expired") -> None:
         super().__init__(message)
@@ -75,6 +75,10 @@ def unavailable(reason: str) -> StoreUnavailable:
 
 class QuorumUnavailable(StoreUnavailable):
     """Too few stores are left to decide anything."""
+
+
+class QuorumForbidden(QuorumUnavailable, StoreForbidden):
+    """Too few stores are left because we may not use the others."""
 
 
 def of_one_process(what: str, instead: str) -> TypeError:

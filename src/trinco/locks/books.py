@@ -5,7 +5,7 @@ waiting, each in its own way.
 """
 
 from trinco.core.duration import in_words
-from trinco.core.errors import QuorumUnavailable, StoreUnavailable, unavailable
+from trinco.core.errors import Denial, QuorumForbidden, QuorumUnavailable, StoreUnavailable, unavailable
 from trinco.leases.client import Stage
 from trinco.locks.claimant import Claimant
 from trinco.locks.endings import close_at_exit, holding
@@ -94,7 +94,9 @@ class Books:
         if len(stores) == 1:
             return unavailable(failures.get(0, f"{stores[0].url} does not answer"))
         told = "; ".join(dict.fromkeys(failures.values())) or "no answer in time"
-        return QuorumUnavailable(
+        denied = sum(isinstance(failure, Denial) for failure in failures.values())
+        kind = QuorumForbidden if denied > len(stores) - self.quorum else QuorumUnavailable
+        return kind(
             f"{len(stores) - len(failures)} of {len(stores)} stores can be used and it takes {self.quorum}: {told}"
         )
 
