@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -92,6 +93,14 @@ def test_a_url_in_the_url_of_a_quorum_is_what_it_is_by_itself(url: str) -> None:
 def test_an_ampersand_in_the_url_of_a_quorum_is_escaped() -> None:
     service = from_url("quorum:?store=redis://a/0?fresh=1%26t_max=20s&store=sqlite:////srv/one%26two.db")
     assert service.stores == ("redis://a/0?fresh=1&t_max=20s", "sqlite:////srv/one&two.db")
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://:p%40ss@a/0?fresh=1&t_max=20s", "sqlite:////srv/one&two 50%.db", "memory:a=b"]
+)
+@pytest.mark.parametrize("safe", ["", "/"])
+def test_the_url_of_a_store_in_a_quorum_may_be_quoted_as_a_whole(url: str, safe: str) -> None:
+    assert from_url(f"quorum:?f=0&store={quote(url, safe=safe)}").stores == (url,)
 
 
 def test_a_quorum_takes_stores_as_arguments(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def from_url(url: str) -> Service:
     for option in filter(None, url.partition("?")[2].split("&")):
         name, _, value = option.partition("=")
         if name == "store":
-            stores.append(value.replace("%26", "&"))  # all else in it is the store's own to read
+            stores.append(_store(value))
         elif name == "f":
             f = _whole(value, f"{QUORUM}: f")
         elif name == "auth":
@@ -94,6 +94,16 @@ def from_url(url: str) -> Service:
             named = f" '{name}'" if name.isalpha() else ""  # else it may be the rest of a password with an & in it
             raise ConfigError(f"{QUORUM}: there is no option{named} (there are f, store, auth); write & as %26")
     return Service(tuple(stores), f, auth)
+
+
+def _store(value: str) -> str:
+    """A URL as it is by itself, but for an ``&``; all else in it is the store's own to read. Or quoted as a whole, as
+    programs do: then it has no colon."""
+    if ":" in value or "%3" not in value:
+        return value.replace("%26", "&")
+    from urllib.parse import unquote
+
+    return unquote(value)
 
 
 def _services(path: str) -> "dict[str, Any]":
