@@ -48,8 +48,8 @@ on_both = pytest.mark.parametrize("backend", BACKENDS)
 in_memory = pytest.mark.parametrize("connecting", ["memory"], indirect=True)
 on_redis = pytest.mark.parametrize("connecting", ["redis"], indirect=True)
 everywhere = pytest.mark.parametrize("connecting", STORES, indirect=True)
-LATE = 0.05
-"""Seconds by which a time-out may be late."""
+LATE = 0.2
+"""Seconds by which a time-out may be late on a busy host; the next poll would be a second away."""
 
 
 # The shape of a lock

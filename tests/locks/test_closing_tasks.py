@@ -1,15 +1,17 @@
 """A lock service that is closed from outside its event loop, and event loops that come and go."""
 
 import asyncio
+import gc
 import socket
 import threading
 import time
+import weakref
 
 import anyio
 import pytest
 
 import trinco
-from tests.locks.cancelling import BACKENDS, run
+from tests.locks.cancelling import BACKENDS, descriptors, has_no_more_descriptors_than, run
 from tests.locks.services import LIMIT, eventually, one_store, take
 from tests.stores.servers import RedisServer
 from trinco.core.errors import LeaseLost, StoreUnavailable
@@ -102,6 +104,61 @@ def test_an_event_loop_forgets_the_descriptor_of_a_closed_service() -> None:
                 each.close()
 
     asyncio.run(main())
+
+
+async def _hold_once(url: str) -> None:
+    async with trinco.connect(url).aio.lock("door").hold():
+        pass
+
+
+def test_a_service_that_an_ended_event_loop_had_is_closed() -> None:
+    with RedisServer() as server:
+        before = descriptors()
+        for _ in range(5):
+            asyncio.run(_hold_once(server.url))
+        eventually(lambda: has_no_more_descriptors_than(before))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_service_that_no_task_has_any_more_is_closed(backend: str) -> None:
+    """In a function that is called often, a service is made each time."""
+
+    async def main() -> None:
+        with RedisServer() as server:
+            await _hold_once(server.url)
+            gc.collect()
+            await anyio.sleep(0.05)
+            before = descriptors()
+            for _ in range(5):
+                await _hold_once(server.url)
+            with anyio.fail_after(LIMIT):
+                while not has_no_more_descriptors_than(before):
+                    await anyio.sleep(0.01)
+
+    run(backend, main)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_lease_outlives_the_last_word_about_its_service(backend: str) -> None:
+    async def main() -> None:
+        with RedisServer() as server:
+            lease = await trinco.connect(server.url).aio.lock("door", ttl=1).try_acquire()
+            assert lease is not None
+            gc.collect()
+            await anyio.sleep(1.2)
+            lease.check()
+            with trinco.connect(server.url) as others:
+                assert others.inspect("door").held
+                await lease.release()
+                assert not others.inspect("door").held
+            desk = weakref.ref(lease._service)
+            del lease
+            with anyio.fail_after(LIMIT):
+                while (closing := desk()) is not None and not closing.hub.is_closed:
+                    del closing
+                    await anyio.sleep(0.01)
+
+    run(backend, main)
 
 
 def test_closing_tells_everybody_before_it_waits_for_anybody() -> None:

@@ -63,6 +63,8 @@ class AsyncDesk(Books):
         self._is_listening = False
         self.wakers: list[Callable[[], None]] = []
         """Of the keeper, where it listens for the stores."""
+        self._is_retiring = False
+        """Nobody has the service any more: it is closed when nothing is held."""
 
     async def obtain(
         self, name: str, resources: tuple[str, ...], options: Options, timeout: float | None
@@ -248,6 +250,27 @@ class AsyncDesk(Books):
         if not self.is_closed:
             self._say_good_bye()
             start_in_background(self._hang_up)
+
+    def retire(self) -> None:
+        """Close when nothing is held any more. By a finaliser, which may run anywhere: so it waits for nothing."""
+        self._is_retiring = True
+        if self.is_closed or self._call_in_loop is None:
+            return
+        try:
+            self._call_in_loop(self._part_if_idle)
+        except RuntimeError:  # that loop has ended
+            if not self.leases:
+                self.shut()
+
+    def drop(self, lease: Lease) -> None:
+        super().drop(lease)
+        if self._is_retiring and self._call_in_loop is not None:
+            with suppress(RuntimeError):  # that loop has ended
+                self._call_in_loop(self._part_if_idle)
+
+    def _part_if_idle(self) -> None:
+        if not self.leases:
+            self._part()
 
     def _say_good_bye(self) -> None:
         self.is_closed = self.hub.is_closing = True

@@ -87,6 +87,12 @@ class AsyncLockService:
         """Release everything that is held, and hang up. Idempotent."""
         await self.desk.close()
 
+    def __del__(self) -> None:
+        """Nobody can lock with it any more. It is closed when what is still held was given back."""
+        desk = getattr(self, "_desk", None)
+        if desk is not None and self._process == os.getpid():
+            desk.retire()
+
     def __reduce__(self) -> NoReturn:
         raise of_one_process("lock service", "connect again where it is needed: trinco.connect(...)")
 
