@@ -203,6 +203,19 @@ def test_only_what_was_handed_over_for_our_last_request_is_held(how: str) -> Non
     assert believed == pytest.approx(BELIEVED.get(how, 0.0), abs=0.01)
 
 
+def test_what_was_noted_before_a_link_broke_is_not_taken_up_again_by_who_is_handed_the_lock() -> None:
+    """An answer from before would be taken for one to what is asked now."""
+    world = World(QuickClaimant, [["granted", "done", "refused", *["refused"] * 9]], True, ONE)
+    for step in ("start", "hear 0", "leave", "hear 0", "start"):
+        world.does(step)
+    world.hub.lose(0, "gone")
+    world.hub.connect_missing()
+    for step in ("time", "hear 0", "moment", "hear 0", "moment", "handed"):
+        world.does(step)
+    assert world.claimant.is_holding
+    assert world.claimant.bases[0].epoch == 1
+
+
 BELIEVED = {
     "handed": TTL - 0.02,
     "handed, before the request is answered": TTL - 0.02,
