@@ -1,10 +1,9 @@
 """A simulated node: the protocol's class in a virtual machine that can be crashed, paused, traced and watched.
 
-:class:`Host` is the context that the node is handed. It can do everything; :class:`QuietHost` is for runs without
-trace, faults and chance, where a send is an appointment for the receiver's own ``on_message`` and nothing in between.
+:class:`Host` is the context that the node is handed. It can do everything; runs that need less have ``quiet_host``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trinco.core import contract, snapshot
@@ -360,43 +359,3 @@ class Host(Context):
 
 
 _SEND, _RECEIVE = Kind.SEND, Kind.RECEIVE
-
-
-class QuietHost(Host):
-    """No trace, no faults, every message takes the same time: a send goes straight to the receiver's handler."""
-
-    __slots__ = ("_delay", "_direct", "_moments")
-
-    def connect(self, delay: float, direct: Mapping[int, tuple[Callable[..., None], Context]]) -> None:
-        """``direct``: the handler and the context of every node."""
-        self._delay = delay
-        self._direct = direct
-        self._moments = self._kernel.moments
-
-    def send(self, to: int, message: Message) -> None:
-        at = self._kernel.now
-        try:
-            handler, context = self._direct[to]
-            if to != self.me:
-                at += self._delay
-                self.sent[message.__class__] += 1
-            elif not isinstance(message, Message):
-                raise TypeError(message)
-        except (LookupError, TypeError):
-            self._refuse_send(message, to)
-        if at in self._moments:
-            self._moments[at].append((handler, context, self.me, message))
-        else:
-            self._kernel.schedule(at, handler, context, self.me, message)
-
-    def broadcast(self, message: Message, to: Iterable[int]) -> None:
-        me, direct = self.me, self._direct
-        others = [node for node in to if node != me]
-        try:
-            receivers = [direct[node] for node in others]
-            self.sent[message.__class__] += len(receivers)
-        except (LookupError, TypeError):
-            self._refuse_send(message, *others)
-        self._kernel.schedule_all(
-            self._kernel.now + self._delay, [(handler, context, me, message) for handler, context in receivers]
-        )

@@ -19,10 +19,11 @@ from trinco.protocols.settings import changed
 from trinco.sim.crowd import Crowd
 from trinco.sim.electorate import Electorate
 from trinco.sim.faults import Crash, Drift, Fault, Partition, Pause, Restart, Slow
-from trinco.sim.host import Host, QuietHost
+from trinco.sim.host import Host
 from trinco.sim.kernel import Kernel
 from trinco.sim.links import Parting, Wires
 from trinco.sim.metrics import Metrics, measure
+from trinco.sim.quiet_host import QuietHost
 from trinco.sim.scenario import Scenario
 from trinco.sim.workload import Elections
 
