@@ -32,7 +32,8 @@ TERM, KILL, IGNORE = "term", "kill", "ignore"
 
 class Holding:
     """``what``: what is held, in words. ``on_lost``: term, kill or ignore. ``is_lost``: the command was ended, or let
-    go on, without the lock. ``is_cut_off``: because the stores were silent."""
+    go on, without the lock. ``is_cut_off``: because the stores were silent. ``is_owed``: they did not confirm that it was
+    given back."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Holding:
         self._is_told_of_guardian = False
         self.is_lost = False
         self.is_cut_off = False
+        self.is_owed = False
 
     def start(self, command: list[str], environment: dict[str, str]) -> None:
         """Raises ``OSError`` if it cannot be started; then nothing is left of it."""
@@ -103,6 +105,7 @@ class Holding:
         child = self._child
         while child.code is None or child.leaves_others():
             self._sleep()
+            self._judge_belief()  # before anything is renewed: we may have been stopped for long
             self._renew()
             self._judge_belief()
             self._watch_for_news()
@@ -184,8 +187,13 @@ class Holding:
         """Wait for the stores to confirm it, unless they have been silent for so long that it was lost."""
         if self.is_cut_off:
             self._desk.lose(self._lease)
-        else:
-            self._lease.release()
+            return
+        remaining, claimant = self._lease.remaining, self._lease.claimant
+        self._lease.release()
+        if len(claimant.unconfirmed()) > self._desk.f:
+            why = "; ".join(dict.fromkeys(claimant.failures.values())) or "no answer in time"
+            say(f"{self._what} could not be released ({why}); it is free in {in_words(remaining)} at the latest")
+            self.is_owed = True
 
     def _why(self) -> str:
         lease = self._lease
@@ -226,7 +234,7 @@ class Holding:
 
     def _look_at_children(self) -> None:
         if self._child.has_ended():
-            self._judge_belief()  # we may have been stopped for long, and the guardian has acted
+            self._judge_belief()  # we may have been stopped since, and the guardian has acted
             self._inform(ended=True)
             had_terminal = self._terminal.take_back(self._child.pid)
             self._child.reap()

@@ -328,7 +328,7 @@ def _run(
     holding.give_back()
     if holding.is_cut_off:
         waiting.hurry()
-    if options.verbose and not holding.is_lost:
+    if options.verbose and not (holding.is_lost or holding.is_owed):
         say(f"the command ended with {code} and {what} {words.released}")
     return code
 
@@ -355,8 +355,9 @@ def _environment(lease: "Lease", name: str) -> dict[str, str]:
 
 
 def _not_started(program: str, error: OSError) -> int:
-    if isinstance(error, FileNotFoundError) and not os.path.exists(program):
-        say(f"'{program}' was not found; the lock was released")
+    if isinstance(error, FileNotFoundError) and not (os.sep in program and os.path.exists(program)):
+        meant = f" among the commands; did you mean ./{program}?" if os.path.isfile(program) else ""
+        say(f"'{program}' was not found{meant}; the lock was released")
         return exits.NOT_FOUND
     if isinstance(error, FileNotFoundError):
         say(f"'{program}' cannot be run: the interpreter in its first line was not found; the lock was released")

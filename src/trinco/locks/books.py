@@ -146,7 +146,7 @@ class Books:
         return None
 
     def are_gone(self, claimants: list[Claimant]) -> bool:
-        """Whether all but f stores have confirmed what was given back."""
+        """Whether all but f stores have confirmed what was given back, or cannot be reached."""
         return all(claimant.unanswered() <= self.f for claimant in claimants if claimant.leaving)
 
     # Holding
@@ -217,6 +217,8 @@ class Books:
         self.drop(lease)
         lease.claimant.leaves()
         self.hub.take_in()
+        if None in self.hub.links:
+            self.hub.connect_missing()  # it may have broken long ago, and we have noticed just now
         return True
 
     def has_leavers(self) -> bool:
@@ -264,6 +266,11 @@ class Books:
         if len(look.items) < self.quorum:
             raise self.unavailable(look.failures, look.silent)
         return look
+
+    def require_gone(self, stranger: Claimant) -> None:
+        """Somebody else's claim was to be released."""
+        if len(silent := stranger.unconfirmed()) > self.f:
+            raise self.unavailable(stranger.failures, set(silent))
 
     def evict(self, resource: str, claim: "Claim", terms: "Terms") -> Claimant:
         """Begin to release somebody else's claim, exactly that one."""

@@ -240,9 +240,13 @@ class Claimant(LeaseClient):
         """Whether anything is still under way or owed at any base."""
         return any(base.chain or base.owed for base in self.bases)
 
+    def unconfirmed(self) -> list[int]:
+        """The bases at which something is still under way or owed."""
+        return [position for position, base in enumerate(self.bases) if base.chain or base.owed]
+
     def unanswered(self) -> int:
-        """At how many bases something is still under way."""
-        return sum(bool(base.chain) for base in self.bases)
+        """How many of these can still say something: they are connected, or being connected to again."""
+        return sum(self.hub.can_hear(position) for position in self.unconfirmed())
 
     def is_cut_off(self) -> bool:
         """Whether so many stores failed, before a quorum of them ever answered, that nothing can come of it. One that

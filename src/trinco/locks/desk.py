@@ -208,6 +208,7 @@ class Desk(Books):
         with self.waiting.mutex:
             stranger = self.evict(resource, claim, terms)
             self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
+            self.require_gone(stranger)
 
     def forget(self) -> None:
         super().forget()

@@ -87,6 +87,10 @@ class Links:
     def is_connecting_to(self, base: int) -> bool:
         return base in self._connecting
 
+    def can_hear(self, base: int) -> bool:
+        """Whether a store is connected, or will perhaps be in a moment."""
+        return self.links[base] is not None or base in self._connecting
+
     def connected(self) -> int:
         return sum(link is not None for link in self.links)
 

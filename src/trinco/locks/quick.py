@@ -248,6 +248,12 @@ class QuickClaimant(Claimant):
     def is_busy(self) -> bool:
         return self.pending is not None or (self.bases is not self.held and self._has_unfinished())
 
+    def unconfirmed(self) -> list[int]:
+        if self.pending is None:
+            return Claimant.unconfirmed(self)
+        answered = [base for base, _, _ in self.answers]
+        return [base for base in self.contacted if base not in answered]
+
     def unanswered(self) -> int:
         if self.pending is not None:
             return self.awaited

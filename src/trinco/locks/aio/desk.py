@@ -213,6 +213,7 @@ class AsyncDesk(Books):
     async def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
         stranger = self.evict(resource, claim, terms)
         await self.waiting.until(lambda: self.are_gone([stranger]), self.hub.clock() + FAREWELL, stranger)
+        self.require_gone(stranger)
 
     async def close(self) -> None:
         """Whoever waits is sent away, what is held is given back, and those who hold it hear of it; then hang up."""
