@@ -32,8 +32,8 @@ TERM, KILL, IGNORE = "term", "kill", "ignore"
 
 class Holding:
     """``what``: what is held, in words. ``on_lost``: term, kill or ignore. ``is_lost``: the command was ended, or let
-    go on, without the lock. ``is_cut_off``: because the stores were silent. ``is_owed``: they did not confirm that it was
-    given back."""
+    go on, without the lock. ``is_cut_off``: because the stores were silent. ``is_owed``: they have not confirmed
+    that it was given back."""
 
     def __init__(
         self,

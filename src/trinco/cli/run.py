@@ -179,19 +179,25 @@ def run_with(options: argparse.Namespace, words: Words) -> int:
     signals = Signals()
     service.desk.waiting = waiting = Attentive(service.desk.hub, signals)
     try:
-        lease = _obtain(service, waiting, options, words)
-        signals.keep()
-    except Interrupted as interruption:
-        code = exits.BY_SIGNAL + interruption.number
-    else:
-        if lease is None:
-            code = _refused(service, options, words)
-        else:
-            code = _run(service, lease, signals, waiting, options, words)
-    service.close()
+        code = _obtain_and_run(service, signals, waiting, options, words)
+    finally:
+        service.close()  # an attempt that failed may have left something at some store
     if code == exits.INTERRUPTED and Terminal().is_ours():
         _die_of_interrupt()
     return code
+
+
+def _obtain_and_run(
+    service: LockService, signals: Signals, waiting: Attentive, options: argparse.Namespace, words: Words
+) -> int:
+    try:
+        lease = _obtain(service, waiting, options, words)
+        signals.keep()
+    except Interrupted as interruption:
+        return exits.BY_SIGNAL + interruption.number
+    if lease is None:
+        return _refused(service, options, words)
+    return _run(service, lease, signals, waiting, options, words)
 
 
 def _die_of_interrupt() -> None:

@@ -62,7 +62,7 @@ class Books:
         self.hub.look_around()
         if None not in self.hub.links:
             return False
-        self.hub.connect_missing()
+        self.hub.connect_missing(urgently=self.hub.connected() < self.quorum)
         return True
 
     def has_first_contact(self) -> bool:

@@ -208,7 +208,9 @@ class Claimant(LeaseClient):
         epoch = self.bases[base].epoch
         if not self.bases[base].chain:
             return False  # it was answered, and nobody has stopped the timer
-        if self.hub.links[base] is not None and self.heard.get(timer) == self.hub.heard[base]:
+        if self.hub.links[base] is None:
+            self.hub.drop_unsent(self, base)
+        elif self.heard.get(timer) == self.hub.heard[base]:
             self.hub.give_up_silent(base, self.terms.access_timeout)
         return self.bases[base].epoch != epoch
 

@@ -81,6 +81,8 @@ class Hub(Links):
         self._forgiven_at = 0.0
         self.active: dict[str, Claimant] = {}
         self._outstanding: list[deque[tuple[Sender, Any]]] = [deque() for _ in stores]
+        self._unsent: list[deque[tuple[Sender, Access, Any]]] = [deque() for _ in stores]
+        """What is to be sent to a store that is being connected to."""
         self._inbox: deque[tuple[Any, int, Any, Any]] = deque()
         self.heard = [0] * len(stores)
         """How often something has come from each store."""
@@ -134,6 +136,9 @@ class Hub(Links):
             self._give_up_interrupted()
         link = self.links[base]
         reply: Any = None
+        if link is None and self.is_connecting_to(base):
+            self._unsent[base].append((sender, access, tag))
+            return True
         if link is None:
             sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
         else:
@@ -222,6 +227,7 @@ class Hub(Links):
             self._hand_out()
             if self._newcomers:
                 self._welcome()
+                continue
             now = self.clock()
             due = [each for each in self.active.values() if each.timers and min(each.timers.values()) <= now]
             if not due:
@@ -286,10 +292,23 @@ class Hub(Links):
 
     def greet(self, base: int, link: "Link") -> None:
         """A new link must know who waits, and they of it."""
-        for claimant in list(self.active.values()):
+        claimants = list(self.active.values())
+        for claimant in claimants:
             if claimant.hinting:
                 self.expect_hints(claimant, base)
+        self.send_unsent(base)
+        for claimant in claimants:
             claimant.has_link(base)
+
+    def send_unsent(self, base: int) -> None:
+        """There is a link at last, or there is none."""
+        unsent, self._unsent[base] = self._unsent[base], deque()
+        for sender, access, tag in unsent:
+            self.send(sender, base, access, tag)
+
+    def drop_unsent(self, sender: "Sender", base: int) -> None:
+        """Nobody waits for it any more."""
+        self._unsent[base] = deque(each for each in self._unsent[base] if each[0] is not sender)
 
     def lose(self, base: int, reason: str) -> None:
         """A link is dead, and so is what was under way on it. Who is interrupted here leaves it to the next one."""
@@ -325,5 +344,6 @@ class Hub(Links):
         self._pool = {}
         self._pooled = 0
         self._outstanding = [deque() for _ in self.stores]
+        self._unsent = [deque() for _ in self.stores]
         self._inbox = deque()
         self._in_use = None

@@ -46,6 +46,10 @@ class Links:
         """A link has come up."""
         raise NotImplementedError
 
+    def send_unsent(self, base: int) -> None:
+        """Nobody is connecting to a store any more."""
+        raise NotImplementedError
+
     def receive(self, base: int) -> None:
         """Something has arrived at a link."""
         raise NotImplementedError
@@ -56,11 +60,11 @@ class Links:
 
     # Connecting
 
-    def connect_missing(self) -> None:
-        """Bring up every link that is down and may be tried again: what is near at once, what is far in a thread of
-        its own, since a stopped server answers neither yes nor no."""
+    def connect_missing(self, *, urgently: bool = False) -> None:
+        """Bring up every link that is down and may be tried again (or every one: nothing can be done without): what is
+        near at once, what is far in a thread of its own, since a stopped server answers neither yes nor no."""
         for base, link in enumerate(self.links):
-            if link is None and base not in self._connecting and self._retry_at[base] <= self.clock():
+            if link is None and base not in self._connecting and (urgently or self._retry_at[base] <= self.clock()):
                 if self.stores[base].local:
                     self._newcomers.append(_connected(self.stores[base], base, self.address))
                 else:
@@ -128,6 +132,7 @@ class Links:
             self.troubles[base] = trouble or None
             if link is None:
                 self._retry_at[base] = self.clock() + RECONNECT_PAUSE
+                self.send_unsent(base)
             elif self.links[base] is not None:
                 link.close()
             else:

@@ -21,20 +21,29 @@ if TYPE_CHECKING:
     from trinco.locks.options import LockOptions
 
 
+_in_use: set[AsyncDesk] = set()
+"""The desks of services that somebody has. What becomes garbage together is finalised in any order: a desk that did so
+with its service would be too late to close its links."""
+
+
 class AsyncLockService:
     """``trinco.connect(...).aio``. Everything of it belongs to one event loop; close it there."""
 
     def __init__(self, service: LockService) -> None:
         self._service = service
-        self._desk = AsyncDesk(service.new_hub(), service.f)
-        self._process = os.getpid()
+        self._open()
+
+    def _open(self) -> None:
+        self._desk, self._process = AsyncDesk(self._service.new_hub(), self._service.f), os.getpid()
+        _in_use.add(self._desk)
 
     @property
     def desk(self) -> AsyncDesk:
         """Where leases are obtained; a forked child gets one of its own, with a name of its own."""
         if self._process != os.getpid():
             self._desk.forget()
-            self._desk, self._process = AsyncDesk(self._service.new_hub(), self._service.f), os.getpid()
+            _in_use.discard(self._desk)
+            self._open()
         return self._desk
 
     def lock(self, name: str, **options: "Unpack[LockOptions]") -> AsyncLock:
@@ -92,6 +101,7 @@ class AsyncLockService:
         desk = getattr(self, "_desk", None)
         if desk is not None and self._process == os.getpid():
             desk.retire()
+            _in_use.discard(desk)
 
     def __reduce__(self) -> NoReturn:
         raise of_one_process("lock service", "connect again where it is needed: trinco.connect(...)")
