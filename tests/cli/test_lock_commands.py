@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import trinco
 from tests.cli import unfit_stores
+from tests.locks.services import take
 from tests.stores.servers import RedisServer
 from trinco.leases.keys import MacKey
 from trinco.locks.service import LockService
@@ -335,6 +337,16 @@ class TestKeys:
 
 
 # What we may not use, or not now
+
+
+def test_a_lock_that_could_not_be_broken_is_not_said_to_be_free(here: Place, ana: LockService) -> None:
+    take(ana.lock("x"))
+    other = sqlite3.connect(here.folder / "locks.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert "busy" in here.complaint("break", "x", code=69)
+    other.execute("ROLLBACK")
+    other.close()
+    assert here.trinco("break", "x").returncode == 0
 
 
 def test_a_server_that_may_have_forgotten_does_not_say_that_there_are_no_locks(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from tests.cli.running import (
     LIMIT,
@@ -99,6 +100,15 @@ class TestTheCommand:
         code, out, _ = trinco_run("x", "--", sys.executable, "-c", show, preexec_fn=block).end()
         assert code == 0
         assert "SIGCHLD" in out
+
+    def test_a_command_of_this_folder_without_the_dot_was_not_found(
+        self, trinco_run: Callable[..., Run], tmp_path: Path
+    ) -> None:
+        (tmp_path / "our-backup").write_text("#!/bin/sh\n")
+        (tmp_path / "our-backup").chmod(0o755)
+        code, _, said = trinco_run("x", "--", "our-backup").end()
+        assert code == 127
+        assert "./our-backup" in said
 
     @pytest.mark.parametrize(("command", "code"), [("no-such-command", 127), ("/etc/passwd", 126), ("/", 126)])
     def test_one_that_cannot_be_started_leaves_the_lock_free(self, trinco_run: Any, command: str, code: int) -> None:
@@ -414,6 +424,29 @@ class TestLoss:
         assert "its term of 1.5 s could not be renewed" in said or "was not renewed in time" in said
         assert said.count("\n") == 1
 
+    def test_a_link_that_broke_while_the_command_ran_does_not_keep_the_lock(self, trinco_run: Any) -> None:
+        with RedisServer() as server, redis.Redis(port=server.port) as other, connect(server.url) as locks:
+            run = trinco_run("-v", "-u", server.url, "x", "--", "sh", "-c", "while [ ! -e done ]; do sleep 0.02; done")
+            eventually(lambda: locks.inspect("x").held, "it is held")
+            other.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            (run.folder / "done").touch()
+            code, _, said = run.end()
+            assert (code, locks.inspect("x").held) == (0, False)
+            assert "was released" in said
+
+    def test_a_lock_that_could_not_be_given_back_is_told_of(self, trinco_run: Any) -> None:
+        with RedisServer() as server:
+            script = "while [ ! -e done ]; do sleep 0.02; done"
+            run = trinco_run("-v", "-u", server.url, "x", "--", "sh", "-c", script)
+            with connect(server.url) as locks:
+                eventually(lambda: locks.inspect("x").held, "it is held")
+            server.kill()
+            (run.folder / "done").touch()
+            code, _, said = run.end()
+        assert code == 0
+        assert "could not be released" in said
+        assert "was released" not in said
+
     def test_a_store_that_comes_back_in_time_does_no_harm(self, trinco_run: Any, tmp_path: Path) -> None:
         script = f"{SAY_PID} while [ ! -e done ]; do sleep 0.02; done"
         with RedisServer() as server:
@@ -460,6 +493,21 @@ class TestTheGuardian:
             assert not is_running(child)
         run.signal(signal.SIGCONT)
         assert run.code() == LOST
+
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_a_command_that_it_has_ended_has_lost_the_lock_though_it_could_be_renewed_again(
+        self, trinco_run: Any, tmp_path: Path, code: int
+    ) -> None:
+        """Else a backup that was cut off would count as done."""
+        script = f"trap 'echo asked > asked; exit {code}' TERM; {SAY_PID} while :; do sleep 0.02; done"
+        run = trinco_run("--ttl", "3s", "--kill-after", "1s", "x", "--", "sh", "-c", script)
+        number_in(tmp_path / "pid")
+        run.signal(signal.SIGSTOP)
+        eventually((tmp_path / "asked").exists, "the guardian asks the command to end")
+        run.signal(signal.SIGCONT)
+        ended, _, said = run.end()
+        assert ended == LOST
+        assert "was lost" in said
 
     def test_one_that_was_killed_is_replaced(self, trinco_run: Any, tmp_path: Path) -> None:
         run = trinco_run("x", "--", "sh", "-c", f"{SAY_PID} sleep 60")

@@ -84,17 +84,20 @@ class Outage:
 class SlowToConnect(Store):
     """Far away, and its connections take until ``answer`` is set."""
 
-    __slots__ = ("answer", "asked", "store")
+    __slots__ = ("answer", "asked", "fails", "store")
 
     def __init__(self, store: Store, answer: Event) -> None:
         super().__init__(store.url, store.kind, store.url, local=False, t_max=store.t_max)
         self.store = store
         self.answer = answer
         self.asked = Event()
+        self.fails = False
 
     def connect(self, address: str, timeout: float = 5.0) -> Link:
         self.asked.set()
         self.answer.wait(LIMIT)
+        if self.fails:
+            raise StoreUnavailable(f"{self.url} is not there after all")
         return self.store.connect(address, timeout)
 
 

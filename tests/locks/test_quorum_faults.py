@@ -4,7 +4,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -348,6 +348,44 @@ def test_a_store_that_is_still_being_connected_to_has_not_failed() -> None:
         eventually(lambda: service.desk.hub.active or waiter.error)
         late.set()
         assert waiter.join().valid
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_who_tries_once_waits_for_the_store_that_decides_it_to_be_connected_to(is_there: bool) -> None:
+    up, late = Event(), Event()
+    up.set()
+    failing = Outage()
+    failing.begin()
+    stores: list[Store] = [SlowToConnect(TamperedStore(MemoryStore("0"), before=failing), up)]
+    stores += [SlowToConnect(MemoryStore(str(each)), up) for each in (1, 2)]
+    stores.append(last := SlowToConnect(MemoryStore("3"), late))
+    got: list[object] = []
+
+    def try_once() -> None:
+        try:
+            got.append(service.lock("door").try_acquire())
+        except trinco.QuorumUnavailable as error:
+            got.append(error)
+
+    with quorum(stores) as service:
+        thread = Thread(target=try_once)
+        thread.start()
+        assert last.asked.wait(LIMIT)
+        eventually(lambda: any(service.desk.hub.troubles))
+        last.fails = not is_there
+        late.set()
+        thread.join(LIMIT)
+        assert isinstance(got[0], trinco.Lease if is_there else trinco.QuorumUnavailable)
+
+
+def test_a_server_that_is_back_is_not_called_unreachable_because_it_was(servers: list[RedisServer]) -> None:
+    with trinco.connect(servers[0].url) as service:
+        warm(service)
+        servers[0].kill()
+        with pytest.raises(trinco.StoreUnavailable):
+            service.lock("door").try_acquire()
+        servers[0].restart_empty()
+        service.lock("door").hold(LIMIT).__enter__().release()
 
 
 # Two of four

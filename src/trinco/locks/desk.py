@@ -196,12 +196,18 @@ class Desk(Books):
         """Read what the stores have about a resource; at least a quorum of them, or it raises."""
         self.waiting.require_rest()
         with self.waiting.mutex:
-            patience = self.hub.clock() + seconds
-            if self.lacks_links() and not self._connects(patience):
-                self.require_links()
-            look = Look(self.hub, resource)
-            self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
+            patience, losses = self.hub.clock() + seconds, self.hub.losses
+            look = self._look(resource, patience)
+            if self.hub.losses > losses and len(look.items) < self.quorum:
+                look = self._look(resource, patience)  # it broke in our hands: again
         return self.require_enough(look)
+
+    def _look(self, resource: str, patience: float) -> Look:
+        if self.lacks_links() and not self._connects(patience):
+            self.require_links()
+        look = Look(self.hub, resource)
+        self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
+        return look
 
     def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
         self.waiting.require_rest()

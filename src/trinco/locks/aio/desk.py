@@ -203,12 +203,18 @@ class AsyncDesk(Books):
             await self.waiting.until(gone, self.hub.clock() + FAREWELL, claimant)
 
     async def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
-        patience = self.hub.clock() + seconds
+        patience, losses = self.hub.clock() + seconds, self.hub.losses
+        look = await self._look(resource, patience)
+        if self.hub.losses > losses and len(look.items) < self.quorum:
+            look = await self._look(resource, patience)  # it broke in our hands: again
+        return self.require_enough(look)
+
+    async def _look(self, resource: str, patience: float) -> Look:
         if not await self._contact(patience):
             self.require_links()
         look = Look(self.hub, resource)
         await self.waiting.until(lambda: self.has_seen_enough(look), patience, look)
-        return self.require_enough(look)
+        return look
 
     async def banish(self, resource: str, claim: "Claim", terms: "Terms") -> None:
         stranger = self.evict(resource, claim, terms)
