@@ -95,6 +95,18 @@ def test_an_ampersand_in_the_url_of_a_quorum_is_escaped() -> None:
     assert service.stores == ("redis://a/0?fresh=1&t_max=20s", "sqlite:////srv/one&two.db")
 
 
+def test_what_may_be_a_password_is_not_repeated() -> None:
+    for target in ("@redis://u:secret@h", "sqlite://u:secret@h/x", "dir://u:secret@h", "sqlite://u:secret@h/x?a=b"):
+        with pytest.raises(ConfigError) as caught:
+            trinco.connect(target)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_number_that_nobody_can_mean_is_no_bug_of_ours() -> None:
+    with pytest.raises(ConfigError, match="too large"):
+        trinco.connect(f"quorum:?f={'9' * 5000}&store=memory:")
+
+
 @pytest.mark.parametrize(
     "url", ["redis://:p%40ss@a/0?fresh=1&t_max=20s", "sqlite:////srv/one&two 50%.db", "memory:a=b"]
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import trinco
-from tests.locks.services import LIMIT, Waiter, eventually, in_line, within
+from tests.locks.services import LIMIT, Waiter, eventually, in_line, take, within
 from tests.locks.workers import NAME, worker
 from tests.stores.servers import RedisServer
 from trinco.guards import FileGuard
@@ -154,6 +154,30 @@ def test_silence_is_not_taken_for_somebody_who_holds(start: Start) -> None:
                 service.lock("door", ttl=1).try_acquire()
         finally:
             server.resume()
+
+
+@pytest.mark.parametrize("ttl", [1, 2])
+def test_who_hears_nothing_from_the_store_is_told_so(start: Start, ttl: int) -> None:
+    server = start()
+    with trinco.connect(server.url) as service:
+        lease = take(service.lock("door", ttl=ttl))
+        server.pause()
+        assert lease.lost.wait(LIMIT)
+        assert lease.reason == "unreachable"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_since_when_somebody_holds_is_not_since_when_it_waited(start: Start, tmp_path: Path, kind: str) -> None:
+    url = start().url if kind == "redis" else f"sqlite:///{tmp_path}/locks.db"
+    with trinco.connect(url) as ana, trinco.connect(url) as bruno:
+        lease = take(ana.lock("door"))
+        waiter = Waiter(bruno.lock("door"))
+        in_line(ana, "door")
+        began = time.monotonic()
+        eventually(lambda: time.monotonic() > began + 2.4)
+        lease.release()
+        waiter.join()
+        assert (ana.inspect("door").age or 0.0) < 1.6
 
 
 def test_an_unreachable_store_is_named_at_once() -> None:

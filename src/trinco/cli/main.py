@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from errno import EMFILE, ENFILE
 from importlib import import_module
 from keyword import iskeyword
 
@@ -107,6 +108,8 @@ def _judged(arguments: "list[str]", loaded: "Callable[[], object]") -> int:
     except Exception as error:
         if "TRINCO_DEBUG" in os.environ:
             raise
+        if getattr(error, "errno", None) in (EMFILE, ENFILE):
+            return _complain("too many files are open here: allow more of them (ulimit -n)", exits.UNAVAILABLE)
         return _complain(
             f"a bug of ours: {type(error).__name__}: {error}. Please report it, with what TRINCO_DEBUG=1 prints",
             exits.BUG,

@@ -152,7 +152,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _code(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) > 255:
+    if not (text.isascii() and text.isdigit() and len(text) <= 3) or int(text) > 255:
         raise argparse.ArgumentTypeError(f"an exit code is 0 to 255, not '{text}'")
     return int(text)
 

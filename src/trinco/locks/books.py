@@ -304,7 +304,8 @@ def wants_renewal(lease: Lease, now: float) -> bool:
 def why_over(lease: Lease) -> str:
     if lease.ends is not None and lease.claimant.hub.clock() >= lease.ends:
         return "overtime"
-    return "unreachable" if lease.claimant.failures else "expired"
+    is_silent = len(lease.claimant.unconfirmed()) >= lease.claimant.terms.refusals
+    return "unreachable" if is_silent or lease.claimant.failures else "expired"
 
 
 def unrenewed(lease: Lease) -> StoreUnavailable:

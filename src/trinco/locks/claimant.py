@@ -30,6 +30,11 @@ NOT_FIRST = 0.05
 JITTER = 0.2
 AT_ONCE = 0.0
 """When to poll, if a store can be reached now that could not."""
+CONGESTED = 10
+"""So many times as long as an answer took, at least, until the next question: where hundreds wait, their polls alone
+could keep a server busy."""
+ENTRY_LASTS = 0.5
+"""Seconds. An entry says since when its owner has the lock: who waits for long must not show since when it waits."""
 AHEAD = 10_000_000
 """Ten seconds in microseconds: the clocks of hosts that are looked after are closer than that."""
 
@@ -40,6 +45,7 @@ class Claimant(LeaseClient):
     of those who sleep until something happens to it."""
 
     __slots__ = (
+        "asked_at",
         "entry",
         "everywhere",
         "failures",
@@ -81,6 +87,7 @@ class Claimant(LeaseClient):
         self.terms = terms
         self.info = info
         self.entry: tuple[Any, bytes] | None = None
+        self.asked_at = 0.0
         self.granted: int | None = None
         self.refusal: str | None = None
         self.failures: dict[int, str] = {}
@@ -96,11 +103,14 @@ class Claimant(LeaseClient):
         if self.ticket is not None and self.stage is Stage.ASKING:
             self.hinting = True
             self.hub.expect_hints(self, base)  # before the store knows that we wait: it may wake us at once
+        self.asked_at = self.hub.clock()
         self.hub.send(self, base, access, (here.epoch, here.chain[0].operation.claim))
 
     def signed(self, ctx: "World", claim: "Claim") -> bytes:
-        """One entry for all bases; it is written anew when the attempt, the ticket or the token is another."""
-        said = (claim.attempt, self.ticket, self.guess)
+        """One entry for all bases; it is written anew when the attempt, the ticket or the token is another, and now and
+        then while we wait."""
+        period = int(self.hub.clock() / ENTRY_LASTS) if self.ticket is not None else None
+        said = (claim.attempt, self.ticket, self.guess, period)
         if self.entry is None or self.entry[0] != said:
             self.entry = said, self.hub.entries.write(self)
         return self.entry[1]
@@ -118,7 +128,8 @@ class Claimant(LeaseClient):
         """When the lease in our way ends, or else after a while, so that not all come at once."""
         if answer.grade is Grade.COMMITTED and self.terms.quorum == 1:
             return AT_ONCE  # it came too late to be believed, and is ours for a while: ask for a new term
-        pause = self.terms.poll * (1 + JITTER * (self.hub.chance() - 0.5))
+        busy = CONGESTED * (self.hub.clock() - self.asked_at)
+        pause = max(self.terms.poll, min(busy, self.terms.wait / 3)) * (1 + JITTER * (self.hub.chance() - 0.5))
         if answer.grade is Grade.REFUSED and answer.remaining > 0:
             pause = min(pause, answer.remaining + (NOT_FIRST if answer.smaller else AFTER_EXPIRY))
         return pause

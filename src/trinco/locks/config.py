@@ -21,6 +21,7 @@ AUTHS = ("none", "secret", "ed25519")
 QUORUM = "quorum:?..."
 """Whoever quotes all of such a URL may quote a password."""
 FIELDS = ("auth", "f", "keys", "stores", "ttl", "url")
+MOST_DIGITS = 9
 
 
 class Service(Value):
@@ -67,6 +68,8 @@ def find_service(target: str | None = None, file: str | None = None) -> Service:
 
 def _unknown(name: str, files: "dict[str, dict[str, Any]]") -> ConfigError:
     """Where there are services, nobody falls back on a file of this host: it would exclude nobody on another."""
+    if "://" in name:
+        return ConfigError("@ stands before the name of a service; a URL is given without it")
     if not files:
         return ConfigError(f"@{name} is a service of {FILE}, and there is none here or in {config_folder()}")
     where = " and ".join(files)
@@ -194,4 +197,6 @@ def _auth(auth: object, where: str) -> str:
 def _whole(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ConfigError(f"{what} is a whole number, not '{text}'")
+    if len(text) > MOST_DIGITS:
+        raise ConfigError(f"{what} is too large a number: it has {len(text)} digits")
     return int(text)

@@ -72,7 +72,7 @@ class QuickClaimant(Claimant):
         self.stage = ASKING
         self.guess = self.first_guess(self.world)
         entry = hub.entries.write(self)
-        self.entry = (self.attempt, None, self.guess), entry
+        self.entry = (self.attempt, None, self.guess, None), entry
         self.believed = Instant(hub.clock() + terms.believed)
         request = Request(Claim(self.owner, self.attempt), terms.ttl, None, 0, self.guess, entry)
         self._put_off(request, contacts)

@@ -86,23 +86,24 @@ def _path_and_t_max(url: str, prefix: str, example: str) -> tuple[str, float]:
     from trinco.core.duration import seconds
     from trinco.leases.terms import T_MAX
 
+    shown = hide_password(url)
     path, _, query = url.removeprefix(prefix).partition("?")
     if not url.startswith(prefix) or not path:
-        raise ConfigError(f"'{url}' names no file: write {example}")
+        raise ConfigError(f"'{shown}' names no file: write {example}")
     if "%" in path:
         from urllib.parse import unquote
 
         path = unquote(path)
     if "\0" in path:
-        raise ConfigError(f"{url!r}: no path has a NUL in it")
+        raise ConfigError(f"{shown!r}: no path has a NUL in it")
     t_max = T_MAX
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
         if name != "t_max":
-            raise ConfigError(f"'{url}': there is no option '{name}' (there is t_max)")
+            raise ConfigError(f"'{shown}': there is no option '{name}' (there is t_max)")
         t_max = seconds(value)
         if not t_max > 0:
-            raise ConfigError(f"'{url}': t_max is a duration above zero, not {value}")
+            raise ConfigError(f"'{shown}': t_max is a duration above zero, not {value}")
     return path, t_max
 
 
