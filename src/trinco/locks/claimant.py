@@ -129,7 +129,7 @@ class Claimant(LeaseClient):
         if answer.grade is Grade.COMMITTED and self.terms.quorum == 1:
             return AT_ONCE  # it came too late to be believed, and is ours for a while: ask for a new term
         busy = CONGESTED * (self.hub.clock() - self.asked_at)
-        pause = max(self.terms.poll, min(busy, self.terms.wait / 3)) * (1 + JITTER * (self.hub.chance() - 0.5))
+        pause = max(self.terms.poll, min(busy, self.terms.wait / 2)) * (1 + JITTER * (self.hub.chance() - 0.5))
         if answer.grade is Grade.REFUSED and answer.remaining > 0:
             pause = min(pause, answer.remaining + (NOT_FIRST if answer.smaller else AFTER_EXPIRY))
         return pause
