@@ -152,7 +152,7 @@ class Desk(Books):
 
     def lose(self, lease: Lease, reason: str | None = None) -> None:
         """The lease is over although nobody gave it back. Say so, once."""
-        if self.waiting.is_in_use_here():
+        if self.hub.is_closed or self.waiting.is_in_use_here():
             return  # somebody asks in the middle of something: whoever asks next says so
         with self.waiting.mutex:
             self.mark_lost(lease, reason or why_over(lease))
@@ -160,7 +160,10 @@ class Desk(Books):
             lease.tell()
 
     def release(self, lease: Lease) -> None:
-        """Confirmed by all but f stores, or by none if they are silent: the term ends anyhow."""
+        """Confirmed by all but f stores, or by none if they are silent: the term ends anyhow. After the end there is
+        nothing left to give back, and perhaps nobody to open the mutex: a finaliser must not wait for it."""
+        if self.hub.is_closed:
+            return
         if self.waiting.is_in_use_here() and self.keeper is not None:
             self.keeper.release_soon(lease)
             return
@@ -189,7 +192,7 @@ class Desk(Books):
 
     def release_soon(self, lease: Lease) -> None:
         """In the background: whoever was about to was interrupted."""
-        if self.keeper is not None:
+        if self.keeper is not None and not self.hub.is_closed:
             self.keeper.release_soon(lease)
 
     def look(self, resource: str, seconds: float = LOOK_PATIENCE) -> Look:
@@ -223,19 +226,23 @@ class Desk(Books):
     def shut(self) -> None:
         """At the end of the process. A thread may have been ended while it had the mutex: then nobody opens it any
         more, and what is held runs out by itself."""
-        if self.waiting.mutex.acquire(timeout=FAREWELL):
-            try:
-                for lease in list(self.leases.values()):
-                    self.mark_released(lease)
-            finally:
-                self.waiting.mutex.release()
-            self.close()
+        if not self.waiting.mutex.acquire(timeout=FAREWELL):
+            self.is_closed = self.hub.is_closed = True  # so that nobody waits for it again
+            return
+        try:
+            for lease in list(self.leases.values()):
+                self.mark_released(lease)
+        finally:
+            self.waiting.mutex.release()
+        self.close()
 
     def close(self) -> None:
         """Whoever waits is sent away, what is held is given back, and those who hold it hear of it; then hang up."""
+        if self.hub.is_closed:
+            return
         self.waiting.require_rest()
         with self.waiting.mutex:
-            if self.hub.is_closed:
+            if self.hub.is_closed:  # by another thread, meanwhile
                 return
             self.is_closed = self.hub.is_closing = True
             self.withdraw(self.waiting_claimants())

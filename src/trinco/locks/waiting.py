@@ -49,7 +49,10 @@ class Waiting:
         return bool(self.mutex._is_owned())
 
     def require_rest(self) -> None:
-        """Nothing is begun in the middle of something."""
+        """Nothing is begun in the middle of something, nor after the end: at the end of the process a thread may have
+        been ended while it had the mutex."""
+        if self.hub.is_closed:
+            raise StoreUnavailable(CLOSED)
         if self.mutex._is_owned():
             raise UsageError(
                 "this thread is in the middle of using this lock service: the handler of a signal, or a finaliser, may"
