@@ -12,7 +12,7 @@ import pytest
 
 import trinco
 from tests.locks.cancelling import BACKENDS, descriptors, has_no_more_descriptors_than, run
-from tests.locks.services import LIMIT, eventually, one_store, take
+from tests.locks.services import LIMIT, Crowd, eventually, one_store, take
 from tests.stores.servers import RedisServer
 from trinco.core.errors import LeaseLost, StoreUnavailable
 from trinco.locks.service import LockService
@@ -236,3 +236,29 @@ def test_a_close_that_was_interrupted_can_be_completed(monkeypatch: pytest.Monke
 
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_of_two_event_loops_that_come_first_together_one_is_refused(backend: str) -> None:
+    """First contact counts, though nothing is held yet: what one of them waits for, the other would take in."""
+    with RedisServer() as server:
+        for _ in range(10):
+            locks = trinco.connect(server.url)
+            together, ends = threading.Barrier(2), []
+            assert locks.aio is not None  # both are to have the same
+
+            async def main(
+                locks: LockService = locks, together: threading.Barrier = together, ends: list[str] = ends
+            ) -> None:
+                together.wait(LIMIT)
+                try:
+                    async with locks.aio.lock("door").hold(LIMIT):
+                        ends.append("held")
+                except trinco.UsageError:
+                    ends.append("refused")
+                await anyio.to_thread.run_sync(together.wait, LIMIT)
+
+            crowd = Crowd(lambda _, main=main: run(backend, main), 2)  # type: ignore[misc]
+            crowd.join()
+            assert sorted(ends) == ["held", "refused"]
+            locks.close()

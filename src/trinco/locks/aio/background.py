@@ -42,6 +42,20 @@ def running_loop() -> object:
     return asyncio._get_running_loop()
 
 
+def has_ended(loop: Any, call: Callable[[Callable[[], object]], object] | None) -> bool:
+    """Whether nothing runs in that event loop any more, whichever thread it was of. ``call``: what
+    ``from_any_thread`` gave there."""
+    if loop is None or call is None:
+        return True
+    if isinstance(loop, asyncio.AbstractEventLoop):
+        return not loop.is_running()
+    try:
+        call(lambda: None)
+    except RuntimeError:
+        return True
+    return False
+
+
 def is_trio() -> bool:
     trio = sys.modules.get("trio")
     return trio is not None and bool(trio.lowlevel.in_trio_run())

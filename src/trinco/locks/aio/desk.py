@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from _thread import get_ident
+from _thread import allocate_lock, get_ident
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic, sleep
@@ -12,7 +12,7 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from trinco.core.errors import StoreUnavailable, UsageError
-from trinco.locks.aio.background import from_any_thread, running_loop, start_in_background
+from trinco.locks.aio.background import from_any_thread, has_ended, running_loop, start_in_background
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.books import (
@@ -52,6 +52,8 @@ class AsyncDesk(Books):
         self._thread = 0
         self._loop: object = None
         """The event loop that uses it, and its thread."""
+        self._taking_over = allocate_lock()
+        """Held by an event loop that is about to be the one that uses it."""
         self._nudge: anyio.Event | None = None
         self._call_in_loop: Callable[[Callable[[], object]], object] | None = None
         """How another thread reaches that event loop."""
@@ -104,14 +106,17 @@ class AsyncDesk(Books):
         loop = running_loop()
         if loop is self._loop:
             return
-        me = get_ident()
-        if self._thread != me and self.hub.active:
-            raise UsageError("this async lock service is in use by another event loop: connect once for each of them")
-        self._thread, self._loop, self._call_in_loop = me, loop, from_any_thread()
+        with self._taking_over:
+            if not has_ended(self._loop, self._call_in_loop):
+                raise UsageError(
+                    "this async lock service is in use by another event loop: connect once for each of them"
+                )
+            self._thread, self._loop, self._call_in_loop = get_ident(), loop, from_any_thread()
         self._nudge = None
         self._is_listening = False
         self.wakers = []
-        self.waiting.move()
+        self.waiting.stop_watching()
+        self.waiting = AsyncWaiting(self.hub)  # tasks of the other loop that end yet leave the old one
         self._notice(min(self.next_due(), self._attends_at))
 
     async def _contact(self, deadline: float) -> bool:

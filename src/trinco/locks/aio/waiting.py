@@ -61,13 +61,6 @@ class AsyncWaiting:
             await cancel_shielded_checkpoint()
         self.stop_watching()
 
-    def move(self) -> None:
-        """Another event loop takes over: those who slept in the one before sleep for ever."""
-        self.stop_watching()
-        self._seen = None
-        self._at_poller = False
-        self._sleepers = []
-
     async def until(self, done: "Callable[[], bool]", deadline: float = NEVER, *sleepers: "Sleeper") -> bool:
         """Sleep until something is done, or it is too late: then False."""
         hub = self.hub
