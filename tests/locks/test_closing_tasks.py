@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 import trinco
-from tests.locks.cancelling import BACKENDS, descriptors, has_no_more_descriptors_than, run
+from tests.locks.cancelling import BACKENDS, descriptors, fresh_name, has_no_more_descriptors_than, run
 from tests.locks.services import LIMIT, Crowd, eventually, one_store, take
+from tests.stores.postgres_server import PostgresServer
 from tests.stores.servers import RedisServer
 from trinco.core.errors import LeaseLost, StoreUnavailable
 from trinco.locks.service import LockService
@@ -262,3 +263,13 @@ def test_of_two_event_loops_that_come_first_together_one_is_refused(backend: str
             crowd.join()
             assert sorted(ends) == ["held", "refused"]
             locks.close()
+
+
+def test_what_an_ended_event_loop_held_on_postgres_is_given_back_by_close(postgres_server: PostgresServer) -> None:
+    """Its first release has to be prepared, and waits for the answer to that."""
+    url, name = f"{postgres_server.url}?fresh=1", fresh_name()
+    locks = trinco.connect(url)
+    asyncio.run(locks.aio.lock(name).acquire())
+    locks.close()
+    with trinco.connect(url) as others:
+        assert not others.inspect(name).held

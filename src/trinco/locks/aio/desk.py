@@ -241,10 +241,27 @@ class AsyncDesk(Books):
             self._part()
         elif not self._parts_in_its_loop():  # which has ended: nobody is left to be told
             self.is_closed = True
+            self.waiting.stop_watching()
             for lease in list(self.leases.values()):
                 self.mark_lost(lease, "closed")
-            self.waiting.stop_watching()
+            if has_ended(self._loop, self._call_in_loop):
+                self._see_off_by_hand()
             self.hub.close()
+
+    def _see_off_by_hand(self) -> None:
+        """What was given back may have to wait for the store's answer to something else, and no event loop is left to
+        listen for it."""
+        hub = self.hub
+        leavers = [claimant for claimant in hub.active.values() if claimant.leaving]
+        patience = hub.clock() + FAREWELL
+        if leavers:
+            hub.start_polling()
+        while not self.are_gone(leavers) and hub.clock() < patience:
+            events = hub.poller.poll(0)
+            hub.silence_bell(events)
+            hub.ready(events)
+            hub.pump()
+            sleep(PARTING / 1000)
 
     def _parts_in_its_loop(self) -> bool:
         """Have it closed by the event loop in another thread. Whether that was done."""
