@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 import weakref
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -273,3 +274,30 @@ def test_what_an_ended_event_loop_held_on_postgres_is_given_back_by_close(postgr
     locks.close()
     with trinco.connect(url) as others:
         assert not others.inspect(name).held
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_hold_that_another_task_leaves_is_given_back_and_says_what_to_do(backend: str) -> None:
+    async def main() -> None:
+        with one_store() as locks:
+            hold = locks.aio.lock("door").hold()
+            entered, left = anyio.Event(), anyio.Event()
+
+            async def enter() -> None:
+                await hold.__aenter__()
+                entered.set()
+                await left.wait()
+
+            with suppress(RuntimeError, ExceptionGroup):  # trio tells the task that entered, too
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(enter)
+                    await entered.wait()
+                    with pytest.raises(trinco.UsageError, match="another task"):
+                        await hold.__aexit__(None, None, None)
+                    assert not locks.inspect("door").held
+                    told.append(True)
+                    left.set()
+
+    told: list[bool] = []
+    run(backend, main)
+    assert told

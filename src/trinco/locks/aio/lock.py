@@ -139,6 +139,25 @@ class AsyncSemaphore(AsyncLock):
         return min(held or units, key=lambda unit: unit.remaining).but(name=self.name)
 
 
+def _is_swallowed(
+    scope: anyio.CancelScope,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> bool:
+    """Leave a scope; whether what the body raised was its cancellation. A scope can be left only where it was
+    entered: it belongs to that task, and nobody else can take it off."""
+    try:
+        return bool(scope.__exit__(kind, error, trace))
+    except RuntimeError as mixed_up:
+        if error is not None:
+            return False
+        raise UsageError(
+            "the lock was given back, but by another task than the one that entered hold(), which cancels its own task"
+            " when the lease is lost: leave it in the same task, or use try_acquire() and release()"
+        ) from mixed_up
+
+
 class AsyncHold:
     """One stay inside a lock. The body runs in a cancel scope that ends with the lease."""
 
@@ -180,7 +199,7 @@ class AsyncHold:
             if error is None:
                 raise
         finally:
-            swallowed = bool(scope.__exit__(kind, error, trace))
+            swallowed = _is_swallowed(scope, kind, error, trace)
         if lease.reason is not None and (error is None or swallowed):
             raise lease.loss()
         return swallowed
