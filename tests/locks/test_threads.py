@@ -3,6 +3,7 @@
 import _thread
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -215,6 +216,20 @@ def test_a_service_that_is_closed_ends_the_waits_for_its_locks(tmp_path: Path) -
         process.tell()
         assert process.hears() == "StoreUnavailable"
         assert holder.inspect(NAME).waiters == ()
+
+
+def test_whoever_replaces_the_locks_of_threading_replaces_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As gevent does: with a lock that knows only threads, all greenlets of one would be inside at once."""
+    made: list[object] = []
+    real = threading.RLock
+
+    def replaced() -> object:
+        made.append(real())
+        return made[-1]
+
+    monkeypatch.setattr(threading, "RLock", replaced)
+    with trinco.connect("memory:") as service, service.lock(NAME).hold(LIMIT):
+        assert service.desk.waiting.mutex in made
 
 
 def test_a_service_that_nobody_has_any_more_is_closed(redis: RedisServer, tmp_path: Path) -> None:

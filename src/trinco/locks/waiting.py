@@ -5,7 +5,9 @@ of their own, and whoever takes something in for them opens it. When the one at 
 take its place. No thread is started for that, and a thread that is alone never switches to another.
 """
 
-from _thread import RLock, allocate_lock, get_ident
+import _thread
+import sys
+from _thread import allocate_lock, get_ident
 from time import sleep
 
 from trinco.core.errors import StoreUnavailable, UsageError
@@ -38,7 +40,7 @@ class Waiting:
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
-        self.mutex: Any = RLock()
+        self.mutex = _new_mutex()
         self._at_poller = 0
         """Which thread sleeps there; 0: nobody."""
         self._sleepers: list[LockType] = []
@@ -61,7 +63,7 @@ class Waiting:
 
     def reset(self) -> None:
         """After a fork: whoever held the mutex is in the other process."""
-        self.mutex = RLock()
+        self.mutex = _new_mutex()
         self._at_poller = 0
         self._sleepers = []
 
@@ -167,6 +169,11 @@ class Waiting:
                 interrupt = error
         if interrupt is not None:
             raise interrupt
+
+
+def _new_mutex() -> "Any":
+    """Gevent and its like replace the locks of ``threading``, and not those below it."""
+    return getattr(sys.modules.get("threading", _thread), "RLock")()  # noqa: B009 (either module has it)
 
 
 def _as_timeout(poller: object, seconds: float) -> float:
