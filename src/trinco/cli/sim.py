@@ -84,7 +84,10 @@ def _add_workload(group: Any) -> None:
 
 def _add_network(group: Any) -> None:
     group.add_argument(
-        "--delay", type=usage(parse), metavar="LAW", help="of a message (1; in the bakery, which counts seconds, 0.01)"
+        "--delay",
+        type=usage(parse),
+        metavar="LAW",
+        help="of a message (1; in the bakery and in quorum-lease, which count seconds, 0.01)",
     )
     group.add_argument("--unordered", action="store_true", help="channels need not be FIFO")
     chance = {"type": float, "default": 0.0, "metavar": "P"}

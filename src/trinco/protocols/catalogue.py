@@ -122,6 +122,7 @@ ENTRIES = (
         quorum_lease.CLAIMS,
         smallest=5,
         strategies=behaviours.BEHAVIOURS,
+        delay=0.01,
     ),
     Entry("raymond-k", raymond_k, raymond_k.RaymondKSystem(), raymond_k.CLAIMS, smallest=3),
     Entry("raymond-tree", raymond_tree, raymond_tree.Tree(), raymond_tree.CLAIMS, repeats=True),
