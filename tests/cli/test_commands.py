@@ -90,6 +90,9 @@ class TestSimulating:
         assert told["violation"] is None
         assert facts("check", "robust-k", "-k", "1", "--rounds", "1", "--fires", "0")["states"] == 51_110
 
+    def test_two_values_for_k_are_refused(self) -> None:
+        assert "contradict" in complaint("sim", "robust-k", "-k", "1", "--set", "k=2")
+
     @pytest.mark.parametrize("n", [4, 8, 16, 32, 50, 64])
     def test_ricart_agrawala_takes_two_messages_for_each_other_process(self, n: int) -> None:
         told = facts("sim", "ricart-agrawala", "-n", str(n), "--entries", "200" if n != 50 else "500")

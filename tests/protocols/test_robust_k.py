@@ -7,8 +7,10 @@ from trinco.check.model import Clocks, Model, Timers
 from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.core.claims import Network
+from trinco.core.context import Context, Phase
 from trinco.core.errors import UsageError
 from trinco.core.event import Kind
+from trinco.core.message import Message
 from trinco.core.node import Node
 from trinco.lab.exhibits.robust_k import NoTimeLeft
 from trinco.protocols.broadcast.spanning_tree import Ack, Retry, Rules, SpanningTree
@@ -16,7 +18,7 @@ from trinco.protocols.detection.clusters import dimensions
 from trinco.protocols.detection.hi_adsd import HiAdsd
 from trinco.protocols.permission import raymond_k
 from trinco.protocols.permission.raymond_k import RaymondKSystem
-from trinco.protocols.permission.robust_k import RobustK
+from trinco.protocols.permission.robust_k import Reply, Request, RobustK
 from trinco.protocols.permission.robust_k_system import RobustKSystem
 from trinco.protocols.settings import with_settings
 from trinco.sim.faults import Crash
@@ -122,6 +124,26 @@ def test_the_last_one_alive_enters_at_once(n: int, tree: bool) -> None:
     crashes = tuple(Crash(node, float(node)) for node in range(1, n))
     result = told(RobustKSystem(k=1, tree=tree), n, (0, 20.0, 1.0), (0, 30.0, 1.0), crashes=crashes)
     assert entries(result) == [(20.0, 0), (30.0, 0)]
+
+
+class Inside(Context):
+    """Of a process that is inside, and what it sends."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.INSIDE
+        self.sent: list[tuple[int, object]] = []
+
+    def send(self, to: int, message: Message) -> None:
+        self.sent.append((to, message))
+
+
+def test_a_request_that_was_overtaken_by_a_newer_one_does_not_take_its_place() -> None:
+    """The reply names the request that it answers: to an old one it would count for nothing."""
+    process, context = RobustK(0, 3, k=1), Inside()
+    process.on_message(context, 1, Request(5))
+    process.on_message(context, 1, Request(3))
+    process.release(context)
+    assert context.sent == [(1, Reply(5))]
 
 
 def test_the_older_request_goes_first_whatever_the_prose_says() -> None:

@@ -83,6 +83,7 @@ def test_a_law_is_read_as_it_is_typed(text, law):
         ("inf", "inf is not a time"),
         ("nan", "nan is not a time"),
         ("lognormal:1,-1", "-1 is not a time"),
+        ("lognormal:1,900", "at most 50 wide"),
     ],
 )
 def test_what_is_no_law_is_refused_in_plain_words(text, words):

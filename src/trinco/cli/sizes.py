@@ -10,6 +10,8 @@ def chosen(options: argparse.Namespace) -> Entry:
     """The protocol as it is asked for. ``-k`` is one of its settings, if it has such a one."""
     entry = find(options.protocol)
     if options.k is not None and "k" in entry.settings:
+        if any(word.startswith("k=") and word != f"k={options.k}" for word in options.set):
+            raise UsageError(f"-k {options.k} and --set k= contradict each other: give one of them")
         options.set = [*options.set, f"k={options.k}"]
     return entry.set(*options.set)
 

@@ -54,6 +54,10 @@ class Exponential:
         return -self.mean * math.log(1.0 - rng.random())
 
 
+WIDEST = 50.0
+"""Ten deviates of that are e to the 500."""
+
+
 @dataclass(frozen=True)
 class Lognormal:
     """``median`` times e to a normal deviate of width ``sigma``: most messages quick, a long tail of slow ones."""
@@ -63,6 +67,8 @@ class Lognormal:
 
     def __post_init__(self) -> None:
         _not_negative(self, self.median, self.sigma)
+        if self.sigma > WIDEST:
+            raise UsageError(f"a lognormal law is at most {WIDEST:g} wide, not {self.sigma:g}: it would overflow")
 
     def draw(self, rng: random.Random) -> float:
         return self.median * math.exp(self.sigma * rng.normalvariate(0.0, 1.0))
