@@ -17,7 +17,6 @@ HONEST = {
     b"SELECT": b"+OK\r\n",
     b"INFO": b"$%d\r\n%s\r\n" % (len(INFO), INFO),
     b"GET": b"$-1\r\n",
-    b"CONFIG": b"*0\r\n",
     b"SCRIPT": b"+OK\r\n",
     b"SET": b"+OK\r\n",
 }

@@ -126,8 +126,8 @@ class RedisStore(Store):
 
     def _standing(self, wire: Wire, deadline: float) -> "tuple[bytes, bytes | None, Recovery | None]":
         """The run id, the one that was left there, and how long the server must stay out."""
-        questions: list[Command] = [("INFO",), ("GET", EPOCH), ("CONFIG", "GET", "append*"), ("SCRIPT", "LOAD", SCRIPT)]
-        info, epoch, configuration, _ = wire.exchange(questions, deadline)
+        questions: list[Command] = [("INFO",), ("GET", EPOCH), ("SCRIPT", "LOAD", SCRIPT)]
+        info, epoch, _ = wire.exchange(questions, deadline)
         self._checked([info, epoch])
         facts = _facts(info)
         run_id, uptime = facts.get(b"run_id"), facts.get(b"uptime_in_seconds", b"")
@@ -139,20 +139,12 @@ class RedisStore(Store):
             reason = "it throws any key away when its memory is full (maxmemory-policy allkeys-...), locks too; "
             raise wire.broken(reason + "set maxmemory-policy to noeviction or to one of volatile-...")
         out = recovery(self.t_max, self._place.fresh, epoch, run_id, int(uptime), time.monotonic())
-        return run_id, epoch, None if _forgets_nothing(configuration) else out
+        return run_id, epoch, out
 
 
 def _facts(info: "Any") -> dict[bytes, bytes]:
     lines = info.split(b"\r\n") if isinstance(info, bytes) else ()
     return {name: value for name, colon, value in (each.partition(b":") for each in lines) if colon}
-
-
-def _forgets_nothing(configuration: "Any") -> bool:
-    """Whether every write is on disk before it is answered. A server may keep its configuration to itself."""
-    if not isinstance(configuration, list):
-        return False
-    settings = list(zip(configuration[::2], configuration[1::2], strict=False))
-    return (b"appendonly", b"yes") in settings and (b"appendfsync", b"always") in settings
 
 
 def _complaint(reply: "Any") -> str:

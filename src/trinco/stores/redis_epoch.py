@@ -9,6 +9,10 @@ under ``trinco:epoch``:
     none and a short uptime      it may have lost the key as well: it stays out until it has been up for t_max
     none and a longer uptime     it is new to us: it is given the key, and grants
 
+No setting of the server shortens that, not even ``appendfsync always``: it tells how this run writes, not what it began
+with. Its data may have been lost, or be a backup, or a file from before the setting was changed, or have come from a
+primary that went on without it; and a key that says otherwise would be copied along with them.
+
 Beside the run id stands the t_max for which it has stayed out; who has a longer one waits for the rest of it. A restart
 drops the connection, so it is enough to look once per connection.
 """
