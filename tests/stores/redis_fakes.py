@@ -16,6 +16,7 @@ HONEST = {
     b"HELLO": b"%0\r\n",
     b"SELECT": b"+OK\r\n",
     b"INFO": b"$%d\r\n%s\r\n" % (len(INFO), INFO),
+    b"TIME": b"*2\r\n$10\r\n1800000000\r\n$1\r\n0\r\n",
     b"GET": b"$-1\r\n",
     b"SCRIPT": b"+OK\r\n",
     b"SET": b"+OK\r\n",

@@ -17,7 +17,7 @@ from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Apply, Read
 from trinco.leases.operation import NEXT, Answer, Extend, Grade, Release, Request
 from trinco.stores.redis import RedisStore
-from trinco.stores.redis_epoch import recovery
+from trinco.stores.redis_epoch import Standing, recovery
 from trinco.stores.resp import UNSENT_LIMIT, Wire, pack
 from trinco.stores.store import Failed, StaysOut
 
@@ -54,8 +54,69 @@ def _callers_are_closed() -> Iterator[None]:
 )
 def test_how_long_a_server_stays_out(epoch: bytes | None, fresh: bool, uptime: int, stays_out: float) -> None:
     """Its uptime may be a second shorter than it says."""
-    out = recovery(60, fresh, epoch, b"this", uptime, now=1000.0)
+    out = recovery(60, fresh, Standing(b"this", uptime, epoch), now=1000.0)
     assert (0 if out is None else out.until - 1000) == stays_out
+
+
+@pytest.mark.parametrize(
+    ("life", "epoch", "seen", "stays_out"),
+    [
+        (b"this", b"other 60000000", b"this 470000000", 30),
+        (b"this", b"other 60000000", b"this 440000000", 0),
+        (b"this", b"other 60000000", b"other 440000000", 60),
+        (b"this", b"other 60000000", b"this 500000001", 60),
+        (b"this", b"other 60000000", b"this", 60),
+        (b"this", b"other 60000000", b"", 60),
+        (b"this", b"this 2000000", b"this 470000000", 30),
+        (b"this:a", b"other 60000000", b"this:a 470000000", 30),
+        (b"this:a", b"this 60000000", None, 60),
+        (b"this:b", b"this:a 60000000", b"this:a 440000000", 60),
+        (b"this:a", b"this:a 2000000", None, 60),
+        (b"this:a", b"this:a 2000000", b"this:a 470000000", 30),
+        (b"this:a", b"this:a 60000000", None, 0),
+        (b"this", b"this:a 60000000", None, 0),
+        (b"this:a", None, None, 60),
+        (b"this:a", None, b"this:a 470000000", 30),
+        (b"this", None, b"this 470000000", 0),
+    ],
+)
+def test_who_sees_a_server_counts_from_when_it_was_first_seen(
+    life: bytes, epoch: bytes | None, seen: bytes | None, stays_out: float
+) -> None:
+    """It is up for long, and its clock says 500. Behind the colon: what it took over when it was promoted."""
+    out = recovery(60, fresh=False, standing=Standing(life, 4000, epoch, seen, time=500.0), now=1000.0)
+    assert (0 if out is None else out.until - 1000) == stays_out
+
+
+def test_clients_that_live_for_a_moment_get_in_when_those_before_them_have_waited(redis_servers: Servers) -> None:
+    server = redis_servers("--appendonly", "yes", "--appendfsync", "always", options="fresh=1&t_max=2s")
+    held(server)
+    server.restart()
+    start = time.monotonic()
+
+    def is_let_in() -> bool:
+        caller = Caller(server.url)
+        answer = caller.ask("y", Request(mine(2), 2))
+        caller.link.close()
+        return not isinstance(answer, StaysOut)
+
+    assert not is_let_in()
+    wait_until(is_let_in)
+    assert time.monotonic() - start >= 2
+    longer = Caller(server.url.replace("t_max=2s", "t_max=60s"))
+    assert isinstance(longer.ask("y", Request(mine(3), 2)), StaysOut), "it has not stayed out for so long"
+
+
+def test_a_primary_that_was_a_replica_for_a_while_is_another(redis_servers: Servers) -> None:
+    server = redis_servers(options="t_max=1s&fresh=1")
+    held(server)
+    with vendor(server) as connection:
+        connection.execute_command("REPLICAOF", "127.0.0.1", "1")
+        connection.execute_command("REPLICAOF", "NO", "ONE")
+    caller = Caller(server.url)
+    assert isinstance(caller.ask("x", Request(mine(2), 1)), StaysOut)
+    assert granted_at_last(caller).grade is Grade.COMMITTED
+    assert not isinstance(Caller(server.url).ask("y", Request(mine(3), 1)), StaysOut), "its life is known"
 
 
 def test_a_server_that_came_back_empty_stays_out_and_says_so_until_it_may_grant(redis_servers: Servers) -> None:

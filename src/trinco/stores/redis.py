@@ -14,11 +14,23 @@ from contextlib import suppress
 
 from trinco.core.errors import ConfigError, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.stores.redis_epoch import EPOCH, NEVER_HELD, Recovery, read_epoch, recovery, write_epoch
+from trinco.stores.redis_epoch import (
+    EPOCH,
+    NEVER_HELD,
+    SEEN,
+    Recovery,
+    Standing,
+    life,
+    read_epoch,
+    recovery,
+    write_epoch,
+    write_seen,
+)
 from trinco.stores.redis_url import parse, refuse_unknown_options
 from trinco.stores.redis_words import (
     ADVICE,
     HANDED,
+    MICRO,
     SCRIPT,
     Packed,
     answer,
@@ -67,14 +79,17 @@ class RedisStore(Store):
         deadline = time.monotonic() + timeout
         wire = self.dial(deadline)
         try:
-            run_id, epoch, out = self._standing(wire, deadline)
+            standing = self._standing(wire, deadline)
+            out = recovery(self.t_max, self._place.fresh, standing, time.monotonic())
+            if out is not None and standing.seen_for() is None:  # whoever may not write it counts by itself
+                wire.exchange([("SET", SEEN, write_seen(standing))], deadline)
         except BaseException:
             wire.close()
             raise
-        known, t_max = read_epoch(epoch)
-        is_known = known == run_id and t_max >= self.t_max
-        stayed_out = NEVER_HELD if epoch is None and self._place.fresh else self.t_max
-        return RedisLink(self, wire, address, None if is_known else write_epoch(run_id, stayed_out), out)
+        known, t_max = read_epoch(standing.epoch)
+        is_known = standing.is_life(known) and t_max >= self.t_max
+        stayed_out = NEVER_HELD if known is None and self._place.fresh else self.t_max
+        return RedisLink(self, wire, address, None if is_known else write_epoch(standing.life, stayed_out), out)
 
     def dial(self, deadline: float) -> Wire:
         """A connection that is logged in, and nothing else."""
@@ -124,11 +139,10 @@ class RedisStore(Store):
                 raise kind(f"{self.url}: {complaint(each)}")
         return replies
 
-    def _standing(self, wire: Wire, deadline: float) -> "tuple[bytes, bytes | None, Recovery | None]":
-        """The run id, the one that was left there, and how long the server must stay out."""
-        questions: list[Command] = [("INFO",), ("GET", EPOCH), ("SCRIPT", "LOAD", SCRIPT)]
-        info, epoch, _ = wire.exchange(questions, deadline)
-        self._checked([info, epoch])
+    def _standing(self, wire: Wire, deadline: float) -> Standing:
+        questions: list[Command] = [("INFO",), ("TIME",), ("GET", EPOCH), ("GET", SEEN), ("SCRIPT", "LOAD", SCRIPT)]
+        info, clock, epoch, seen, _ = wire.exchange(questions, deadline)
+        self._checked([info, clock, epoch, seen])
         facts = _facts(info)
         run_id, uptime = facts.get(b"run_id"), facts.get(b"uptime_in_seconds", b"")
         if not run_id or not uptime.isdigit() or len(uptime) > UPTIME_DIGITS:
@@ -138,8 +152,11 @@ class RedisStore(Store):
         if facts.get(b"maxmemory_policy", b"").startswith(b"allkeys") and facts.get(b"maxmemory") != b"0":
             reason = "it throws any key away when its memory is full (maxmemory-policy allkeys-...), locks too; "
             raise wire.broken(reason + "set maxmemory-policy to noeviction or to one of volatile-...")
-        out = recovery(self.t_max, self._place.fresh, epoch, run_id, int(uptime), time.monotonic())
-        return run_id, epoch, out
+        match clock, epoch, seen:
+            case [bytes(seconds), bytes(micros)], bytes() | None, bytes() | None if (seconds + micros).isdigit():
+                this = life(run_id, facts.get(b"master_replid2", b""))
+                return Standing(this, int(uptime), epoch, seen, int(seconds) + int(micros) / MICRO)
+        raise wire.broken("its answers to TIME and GET make no sense; is it a Redis server?")
 
 
 def _facts(info: "Any") -> dict[bytes, bytes]:
