@@ -328,6 +328,45 @@ def test_a_file_that_was_removed_is_no_lock_any_more(connect: Connect, file: Pat
     assert_unavailable(lambda: apply(link, Extend(ANA, 30, 1)), "removed or replaced")
 
 
+@pytest.mark.parametrize("companion", ["-shm", "-wal"])
+def test_whoever_uses_a_log_or_an_index_that_was_removed_is_told_so(
+    connect: Connect, file: Path, companion: str
+) -> None:
+    """SQLite makes another for whoever comes next, and neither sees what the other takes."""
+    clock = Clock()
+    link = connect(clock=clock)
+    take(link, ANA)
+    Path(f"{file}{companion}").unlink()
+    Path(f"{file}{companion}").touch()
+    clock.now += 2
+    assert_unavailable(lambda: apply(link, Extend(ANA, 30, 1)), f"{companion} was removed or replaced")
+
+
+def test_a_second_link_does_not_hide_that_the_index_was_removed(connect: Connect, file: Path) -> None:
+    """SQLite maps it once for all links of a process: the second one has the one that is gone, too."""
+    with closing(SQLiteStore(str(file)).connect(ONE)):
+        Path(f"{file}-shm").unlink()
+        Path(f"{file}-shm").touch()
+        assert_unavailable(connect, "-shm was removed or replaced")
+    assert is_granted(take(connect(TWO), ANA))
+
+
+def test_the_log_that_the_last_to_leave_removes_is_not_missed(connect: Connect) -> None:
+    for _ in range(3):
+        link = connect()
+        assert is_granted(take(link, ANA))
+        apply(link, Release(ANA))
+        link.close()
+
+
+def test_a_file_that_was_restored_without_a_log_gets_one(connect: Connect, file: Path) -> None:
+    connect().close()
+    with closing(sqlite3.connect(file)) as other:
+        assert other.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+    assert is_granted(take(connect(), ANA))
+    assert Path(f"{file}-wal").exists()
+
+
 def test_a_busy_file_is_waited_for_and_then_said_so(
     connect: Connect, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

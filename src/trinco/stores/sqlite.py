@@ -128,7 +128,7 @@ class SQLiteLink(WakingLink):
 
     def close(self) -> None:
         if os.getpid() != self._process:
-            _left_to_the_parent.append(self._database.connection)
+            _left_to_the_parent.append(self._database)
             self._wakes.forget()
             return
         self._wakes.close()
@@ -136,7 +136,7 @@ class SQLiteLink(WakingLink):
 
     def __del__(self) -> None:
         if hasattr(self, "_process") and os.getpid() != self._process:  # else we were interrupted before it was whole
-            _left_to_the_parent.append(self._database.connection)
+            _left_to_the_parent.append(self._database)
 
     # Changing an item
 
@@ -320,8 +320,8 @@ class SQLiteLink(WakingLink):
         self._wakes.listen()
 
 
-_left_to_the_parent: "list[sqlite3.Connection]" = []
-"""Connections that a forked child must neither use nor close: closing them there would undo the parent's locks."""
+_left_to_the_parent: "list[Database]" = []
+"""What a forked child must neither use nor close: closing it there would undo the parent's locks."""
 
 
 def _key(name: str) -> int:

@@ -14,6 +14,7 @@ another machine    a copy, or a disk that was moved: nothing is granted until th
 import os
 import sqlite3
 import time
+from _weakref import ref
 from stat import S_ISREG
 
 from trinco.core.errors import StoreForbidden, StoreUnavailable
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     Result = TypeVar("Result")
+    Identity = tuple[int, int]
+    """The device and the number of a file; zeros if there is none."""
 
 FORMAT = 1
 TOKENS_PER_BOOT = 2**20
 """How far the floor rises at a reboot, at the least: the time of day may be wrong then."""
 COMPANIONS = ("-wal", "-shm")
 """What SQLite keeps beside a file while it is open: its log, and the index of that."""
+NOWHERE = (0, 0)
 SPINS = 2
 LONGEST_PAUSE = 0.003
 
@@ -120,11 +124,38 @@ def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
     return kind(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
 
 
+class Companions:
+    """Which files beside a file its connections in this process use: SQLite maps the index once for all of them, as it
+    was when the first of them was opened. Each holds this object for as long as it is open."""
+
+    __slots__ = ("__weakref__", "found")
+
+    def __init__(self, found: "tuple[Identity, ...]") -> None:
+        self.found = found
+
+
+_in_use: "dict[Identity, ref[Companions]]" = {}
+
+
+def _companions(file: "Identity", found: "tuple[Identity, ...]") -> Companions:
+    """Those in use for this file; the ones that were found if nobody here has it open."""
+    known = _in_use.get(file)
+    companions = None if known is None else known()
+    if companions is None:
+        companions = Companions(found)
+        for each in [each for each, known in _in_use.items() if known() is None]:
+            del _in_use[each]
+        _in_use[file] = ref(companions)
+    return companions
+
+
 class Database:
     """An open file. ``floor``: no token of a new lock is smaller. ``closed_until``: before that moment nothing may be
     granted, because the file comes from another machine."""
 
-    __slots__ = ("_boot", "_clock", "_identity", "_path", "_t_max", "closed_until", "connection", "floor", "url")
+    __slots__ = (
+        "_boot", "_clock", "_companions", "_identity", "_path", "_t_max", "closed_until", "connection", "floor", "url",
+    )  # fmt: skip
 
     def __init__(
         self, path: str, url: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float
@@ -136,15 +167,18 @@ class Database:
         self._clock = clock
         self.floor = 0
         self.closed_until: float | None = None
+        self._companions: Companions | None = None
         self._require_folder()
         identity = self._usable()
         self.connection = self._opened()
         try:
             self._patiently(self._begin, timeout)
+            self._identity = identity or _identity(self._path)
+            self._companions = _companions(self._identity, self._found_beside())
+            self.check_still_there()
         except BaseException:
-            self.connection.close()
+            self.close()
             raise
-        self._identity = identity or self._found()
 
     def _require_folder(self) -> None:
         folder = os.path.dirname(self._path)
@@ -162,7 +196,7 @@ class Database:
                 f"trusted: use a local disk, or a store on a server (redis://, postgresql://)"
             )
 
-    def _usable(self) -> tuple[int, int] | None:
+    def _usable(self) -> "Identity | None":
         """Which file it is, if there is one. Judged before SQLite opens it: even to read it would make files beside it
         that are ours, and that whoever may write this one may not."""
         try:
@@ -215,6 +249,7 @@ class Database:
                     raise in_words(self.url, error) from None
 
     def close(self) -> None:
+        self._companions = None
         try:
             self.connection.close()
         except sqlite3.Error:
@@ -246,6 +281,9 @@ class Database:
         self.connection.execute("PRAGMA synchronous=NORMAL")
         self.connection.execute("PRAGMA wal_autocheckpoint=0")
         self.settle()
+        if NOWHERE in self._found_beside():
+            self._require_log()  # the file was restored from a copy in another mode
+            self._described()  # SQLite makes the log when it first reads
 
     def settle(self) -> None:
         """Find out whether the times in the file are ours, and make them ours."""
@@ -274,15 +312,18 @@ class Database:
 
     def _created(self) -> Description:
         self.connection.execute("PRAGMA page_size=1024")  # a row is small, and each commit writes a page
+        self._require_log()
+        self._durably(self._create)
+        description = self._described()
+        assert description is not None
+        return description
+
+    def _require_log(self) -> None:
         mode = self.connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
         if mode != "wal":
             raise StoreUnavailable(
                 f"{self.url}: its file system cannot share memory between processes: use a local disk"
             )
-        self._durably(self._create)
-        description = self._described()
-        assert description is not None
-        return description
 
     def _create(self) -> None:
         boot = self._boot
@@ -334,20 +375,32 @@ class Database:
 
     # Is it still there?
 
-    def _found(self) -> tuple[int, int]:
-        try:
-            found = os.stat(self._path)
-        except OSError:
-            return 0, 0
-        return found.st_dev, found.st_ino
+    def _found_beside(self) -> "tuple[Identity, ...]":
+        return tuple(_identity(self._path + companion) for companion in COMPANIONS)
 
     def check_still_there(self) -> None:
-        """A file that was removed or replaced excludes nobody who comes now."""
-        if self._found() != self._identity:
-            raise StoreUnavailable(
-                f"{self.url} was removed or replaced while it was in use: what it protected may be taken by others; "
-                f"connect again"
-            )
+        """A file that was removed or replaced excludes nobody who comes now. Nor do its log and its index: SQLite
+        makes others for whoever opens the file next, and removes them only when nobody has it open."""
+        if _identity(self._path) != self._identity:
+            raise self._replaced(self._path)
+        beside = () if self._companions is None else self._companions.found  # none once it is closed
+        for suffix, ours in zip(COMPANIONS, beside, strict=False):
+            if ours == NOWHERE or _identity(self._path + suffix) != ours:
+                raise self._replaced(self._path + suffix)
+
+    def _replaced(self, path: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self.url}: {path} was removed or replaced while it was in use: what it protected may be taken by "
+            f"others; connect again"
+        )
+
+
+def _identity(path: str) -> "Identity":
+    try:
+        found = os.stat(path)
+    except OSError:
+        return NOWHERE
+    return found.st_dev, found.st_ino
 
 
 def _is_read_only(path: str) -> bool:
