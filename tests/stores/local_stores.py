@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from trinco.leases.accesses import Apply, Read, Versioned
 from trinco.leases.claim import Claim
@@ -92,7 +93,14 @@ def random_operation(random: Random, token: int) -> Operation:
 
 
 def assert_answers_like_an_item(links: list[Link], clock: Clock, t_max: float, seed: int, steps: int) -> None:
-    """Random operations through the links of one store, beside a plain item that lives through the same."""
+    """Random operations through the links of one store, beside a plain item that lives through the same. The time of
+    day stands still meanwhile: tokens are counted from it."""
+    today = wall_microseconds()
+    with patch("trinco.stores.wake.wall_microseconds", lambda: today):
+        _assert_answers_like_an_item(links, clock, Limits(t_max, 64, today + HOUR, today), seed, steps)
+
+
+def _assert_answers_like_an_item(links: list[Link], clock: Clock, limits: Limits, seed: int, steps: int) -> None:
     random = Random(seed)
     for link in links:
         link.expect_hints("")
@@ -102,7 +110,6 @@ def assert_answers_like_an_item(links: list[Link], clock: Clock, t_max: float, s
     for step in range(steps):
         clock.now += random.choice((0, 0.1, 0.5, 1.0, 7.0))
         operation = random_operation(random, item.token)
-        limits = Limits(t_max, 64, wall_microseconds() + HOUR)
         item, expected, _ = item.apply(operation, clock.now, limits)
         link = random.choice(links)
         assert apply(link, operation) == expected, (seed, step, operation)

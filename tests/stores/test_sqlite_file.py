@@ -72,9 +72,24 @@ def test_a_reboot_with_a_wrong_time_of_day_still_raises_tokens(
     before.close()
     monkeypatch.setattr("trinco.stores.sqlite_file.wall_microseconds", lambda: 0)
     monkeypatch.setattr("trinco.stores.sqlite.wall_microseconds", lambda: 0)
+    monkeypatch.setattr("trinco.stores.wake.wall_microseconds", lambda: 0)
     after = connect(TWO, boot=Boot("boot-2", "machine-1"), clock=Clock(5.0))
     assert take(after, EVE).token > token
     assert apply(after, Request(EVE, 30, token="next"), "a lock whose row was lost").token > token
+
+
+def test_a_file_that_was_restored_from_a_backup_repeats_no_token(connect: Connect, file: Path) -> None:
+    link = connect()
+    take(link, ANA)
+    apply(link, Release(ANA))
+    link.close()
+    backup = file.read_bytes()
+    link = connect()
+    token = take(link, ANA).token
+    apply(link, Release(ANA))
+    link.close()
+    file.write_bytes(backup)
+    assert take(connect(), EVE).token > token
 
 
 def test_the_same_boot_voids_nothing(connect: Connect) -> None:

@@ -108,8 +108,10 @@ class WakingLink(Link):
 
     def _apply(self, resource: str, operation: Operation) -> Answer:
         limits = self._limits
-        if isinstance(operation, Request) and type(operation.token) is int:
-            limits = limits.but(token=wall_microseconds() + GUESS_AHEAD)
+        if isinstance(operation, Request) and operation.token is not None:
+            # A file that was restored from a backup has forgotten tokens, and none was larger than the clock is.
+            clock = wall_microseconds()
+            limits = Limits(limits.t_max, limits.waiters, clock + GUESS_AHEAD, clock)
 
         def run(item: Item, now: float) -> "Change":
             change = item.apply(operation, now, limits)
