@@ -8,6 +8,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -289,6 +290,26 @@ def test_who_is_interrupted_while_it_connects_hears_of_nothing_else(
 
 def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+class InterruptedAtBegin(sqlite3.Connection):
+    """A signal's handler raises when a transaction has just begun."""
+
+    def execute(self, sql: str, *rest: Any) -> sqlite3.Cursor:
+        cursor = super().execute(sql, *rest)
+        if sql.startswith("BEGIN"):
+            raise KeyboardInterrupt
+        return cursor
+
+
+def test_who_is_interrupted_while_the_file_is_made_hears_of_the_interrupt(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=InterruptedAtBegin))
+        with pytest.raises(KeyboardInterrupt):
+            connect()
+    assert is_granted(take(connect(), ANA))
 
 
 def test_another_kind_of_file_is_said_so(connect: Connect, file: Path) -> None:

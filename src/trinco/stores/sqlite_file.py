@@ -258,8 +258,8 @@ class Database:
     def exclusively(self, action: "Callable[[], Result]") -> "Result":
         """In one transaction that keeps other writers out from its beginning."""
         execute = self.connection.execute
-        execute("BEGIN IMMEDIATE")
         try:
+            execute("BEGIN IMMEDIATE")  # in here: a signal's handler may raise as soon as it is done
             result = action()
             execute("COMMIT")
         finally:
