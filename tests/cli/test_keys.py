@@ -35,6 +35,11 @@ def keys(*arguments: str, given: bytes | None = b"", redirected: str = "") -> "s
     )
 
 
+def test_a_keyring_without_a_name_is_refused_and_none_is_made(path: Path) -> None:
+    assert keys("make", "--file", "").returncode == 64
+    assert not path.exists()
+
+
 def quorum(folder: Path) -> list[str]:
     return [f"sqlite:///{folder}/{number}.db" for number in range(4)]
 

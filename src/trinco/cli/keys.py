@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
 def _path(options: argparse.Namespace) -> str:
     """What was named, what the service names, or the usual place."""
     named = options.file
+    if named == "":
+        raise UsageError("--file names no file: give a path, or leave it out for the usual keyring")
     if named is None and (options.url is not None or options.config is not None):
         named = find_service(options.url, options.config).keys
     try:
