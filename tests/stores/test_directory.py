@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trinco
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Read
 from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.bases.object_store import ObjectStore
@@ -96,6 +96,35 @@ def until(true: Callable[[], bool], limit: float = 5.0) -> None:
     end = time.monotonic() + limit
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
+
+
+# Stamps of the future
+
+
+def test_a_foreign_file_from_the_future_is_in_the_way_for_t_max_at_most(
+    store: DirectoryStore, me: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me.do(Request(ME, 10))
+    me.do(Release(ME))
+    (Path(store.path) / LOCK / GARBAGE).touch()
+    make_older(Path(store.path) / LOCK / GARBAGE, -1e8)
+    assert me.grade(Request(ME, 10)) is Grade.REFUSED
+    after = directory.boottime() + store.t_max
+    monkeypatch.setattr(directory, "boottime", lambda: after - 1)
+    assert me.grade(Request(ME, 10)) is Grade.REFUSED
+    monkeypatch.setattr(directory, "boottime", lambda: after + 1)
+    assert me.grade(Request(ME, 10)) is Grade.COMMITTED
+
+
+@pytest.mark.parametrize("name", [".DS_Store", ".nfs000000000000abcd00000001"])
+def test_a_dotted_file_is_in_nobodys_way(store: DirectoryStore, me: Client, name: str) -> None:
+    (Path(store.path) / LOCK).mkdir()
+    (Path(store.path) / LOCK / name).touch()
+    assert me.grade(Request(ME, 10)) is Grade.COMMITTED
+
+
+def test_a_read_only_file_system_is_one_that_we_may_not_use(store: DirectoryStore) -> None:
+    assert isinstance(store.unavailable(OSError(errno.EROFS, "Read-only file system")), StoreForbidden)
 
 
 # Two clients

@@ -6,7 +6,8 @@
 
 **Whole or not at all.** An entry is written under a dotted name that listings skip and then renamed. Its name is the
 digest of its content: what the two disagree about (a disk that lost power, a file of somebody else) is *unknown*, and
-counts as held until it is ``t_max`` old. To put an entry again replaces it by itself, with a fresh stamp, as an object
+counts as held until it is ``t_max`` old. No entry has a
+dotted name: what desktops and file servers leave behind (``.DS_Store``, ``.nfs...``) is nothing. To put an entry again replaces it by itself, with a fresh stamp, as an object
 store does; nothing else can have its name.
 
 **Why a listing that is not a snapshot is enough.** All that is asked of the file system is that a file that was there
@@ -41,7 +42,8 @@ from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Rep
 from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.claim import Claim
 from trinco.leases.row import Kind, Named, Row
-from trinco.leases.terms import T_MAX
+from trinco.leases.terms import RHO, T_MAX
+from trinco.stores.clock import boottime
 from trinco.stores.store import Failed, Link, Store
 
 TYPE_CHECKING = False
@@ -61,6 +63,7 @@ NAME_FILE = ".name"
 UNFINISHED = ".new-"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
 VANISHED = (errno.ENOENT, errno.ESTALE)
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 FINEST_SECONDS = 0.01
 """No kernel's tick is longer, and newer ones stamp some files more finely than others: what one sees is no proof."""
@@ -88,18 +91,20 @@ class DirectoryStore(Store):
         return link
 
     def unavailable(self, error: OSError) -> StoreUnavailable:
-        kind = StoreForbidden if isinstance(error, PermissionError) else StoreUnavailable
+        kind = StoreForbidden if error.errno in FORBIDDEN else StoreUnavailable
         return kind(f"the store {self.url} cannot be used: {_in_words(error)}")
 
 
 class DirectoryLink(Link):
-    __slots__ = ("_count", "_mark", "granularity", "store")
+    __slots__ = ("_ahead", "_count", "_mark", "granularity", "store")
 
     def __init__(self, store: DirectoryStore) -> None:
         self.store = store
         self.granularity = COARSEST_SECONDS
         self._mark = os.urandom(8).hex()
         self._count = 0
+        self._ahead: dict[tuple[str, int, int], float] = {}
+        """Files with a stamp of the future, and when we first saw each."""
 
     def send(self, resource: str, access: Access) -> Reply:
         folder = os.path.join(self.store.path, segment(resource))
@@ -136,10 +141,31 @@ class DirectoryLink(Link):
             for count, each in enumerate(found):
                 if count >= MAX_FILES:
                     return Failed(self._too_many(folder))
-                row = None if _is_ours(each.name) else _row(each, now)
+                row = None if each.name.startswith(".") else self._row(each, now)
                 if row is not None:
                     rows.append(row)
         return Listing(self._bounded(rows), self.granularity)
+
+    def _row(self, found: "os.DirEntry[str]", now: int) -> Row | None:
+        """None for what was removed while we looked."""
+        try:
+            status = found.stat(follow_symlinks=False)
+            named = _named(found, S_ISREG(status.st_mode))
+        except OSError as error:
+            if error.errno in VANISHED:
+                return None
+            raise
+        age = (now - status.st_mtime_ns) / SECOND_NS
+        return Row(named, age if age >= 0 else self._age_ahead(found.path, status))
+
+    def _age_ahead(self, path: str, status: os.stat_result) -> float:
+        """Of a file with a stamp of the future: a clock was set back, or somebody set the stamp. For how long we have
+        seen this very file, by our own clock at its slowest: a holder would have put another in its place."""
+        if len(self._ahead) > MAX_FILES:
+            self._ahead.clear()
+        now = boottime()
+        seen = self._ahead.setdefault((path, status.st_ino, status.st_mtime_ns), now)
+        return (now - seen) * (1 - RHO)
 
     def _bounded(self, rows: list[Row]) -> tuple[Row, ...]:
         """What crashes have left behind over the years must not lock everybody out: of too many rows, those that have
@@ -294,23 +320,6 @@ def _number(text: str) -> int | None:
 
 
 # What a listing makes of a file
-
-
-def _is_ours(name: str) -> bool:
-    """What is in the folder and is no entry."""
-    return name == NAME_FILE or name.startswith(UNFINISHED)
-
-
-def _row(found: "os.DirEntry[str]", now: int) -> Row | None:
-    """None for what was removed while we looked."""
-    try:
-        status = found.stat(follow_symlinks=False)
-        named = _named(found, S_ISREG(status.st_mode))
-    except OSError as error:
-        if error.errno in VANISHED:
-            return None
-        raise
-    return Row(named, max(now - status.st_mtime_ns, 0) / SECOND_NS)
 
 
 def _named(found: "os.DirEntry[str]", regular: bool) -> Named:
