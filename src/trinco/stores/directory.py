@@ -6,8 +6,8 @@
 
 **Whole or not at all.** An entry is written under a dotted name that listings skip and then renamed. Its name is the
 digest of its content: what the two disagree about (a disk that lost power, a file of somebody else) is *unknown*, and
-counts as held until it is ``t_max`` old. No entry has a
-dotted name: what desktops and file servers leave behind (``.DS_Store``, ``.nfs...``) is nothing. To put an entry again replaces it by itself, with a fresh stamp, as an object
+counts as held until it is ``t_max`` old. No entry has a dotted name: what desktops and file servers leave behind
+(``.DS_Store``, ``.nfs...``) is nothing. To put an entry again replaces it by itself, with a fresh stamp, as an object
 store does; nothing else can have its name.
 
 **Why a listing that is not a snapshot is enough.** All that is asked of the file system is that a file that was there
