@@ -26,6 +26,7 @@ from trinco.leases.owner import owner_name
 from trinco.leases.plan import Plan
 from trinco.leases.row import Kind, Named
 from trinco.stores import directory
+from trinco.stores.clock import boottime
 from trinco.stores.directory import DirectoryLink, DirectoryStore, granularity_of, read, segment, written
 from trinco.stores.store import Failed
 
@@ -109,7 +110,7 @@ def test_a_foreign_file_from_the_future_is_in_the_way_for_t_max_at_most(
     (Path(store.path) / LOCK / GARBAGE).touch()
     make_older(Path(store.path) / LOCK / GARBAGE, -1e8)
     assert me.grade(Request(ME, 10)) is Grade.REFUSED
-    after = directory.boottime() + store.t_max
+    after = boottime() + store.t_max
     monkeypatch.setattr(directory, "boottime", lambda: after - 1)
     assert me.grade(Request(ME, 10)) is Grade.REFUSED
     monkeypatch.setattr(directory, "boottime", lambda: after + 1)
