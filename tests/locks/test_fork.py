@@ -41,6 +41,19 @@ def test_a_forked_child_has_none_of_the_leases(url: str) -> None:
         assert process.process.returncode == 0
 
 
+def test_a_child_that_goes_on_alone_keeps_what_it_holds_when_others_come_and_go(tmp_path: Path) -> None:
+    """SQLite removes its log when whoever leaves believes to be the last."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with worker("fork-and-close", url) as process:
+        assert process.hears() == "child: holds"
+        with trinco.connect(url) as other:
+            assert other.inspect(NAME).held
+        assert (tmp_path / "locks.db-wal").exists()
+        time.sleep(1.1)  # after that it looks whether its files are still there
+        process.tell()
+        assert process.hears() == "child: True"
+
+
 @pytest.mark.parametrize("url", ["sqlite", "redis"], indirect=True)
 def test_a_fork_amid_waiting_threads_leaves_both_sides_able_to_lock(url: str) -> None:
     with worker("fork-amid-threads", url) as process:

@@ -248,6 +248,19 @@ def fork_without_the_service(url: str) -> None:
     lease.release()
 
 
+def fork_and_close(url: str) -> None:
+    """The child goes on alone with what both had open."""
+    locks = trinco.connect(url)
+    locks.lock("warm").hold(timeout=LIMIT).__enter__().release()
+    if os.fork():
+        os._exit(0)
+    lease = locks.lock(NAME, ttl=30).hold(timeout=LIMIT).__enter__()
+    say("child: holds")
+    sys.stdin.readline()
+    lease.renew()
+    say(f"child: {locks.inspect(NAME).held}")
+
+
 def fork_amid_threads(url: str) -> None:
     """Threads wait and renew while the process forks; the child must be able to lock all the same."""
     locks = trinco.connect(url)

@@ -250,6 +250,7 @@ class Books:
             lease.reason = "forked"
         self.leases = {}
         self.is_closed = True
+        self.hub.disown()
         self.hub.forget()
 
     def shut(self) -> None:

@@ -337,6 +337,13 @@ class Hub(Links):
                 self._in_use = None
                 self.watch(base)
 
+    def disown(self) -> None:
+        """In a forked child, before all is forgotten."""
+        if self._in_use is None:  # else a thread that is not here was inside the store's library
+            for link in self.links:
+                if link is not None:
+                    link.disown()
+
     def forget(self) -> None:
         """After a fork: nothing here is ours, not even to close."""
         Links.forget(self)

@@ -134,6 +134,12 @@ class SQLiteLink(WakingLink):
         self._wakes.close()
         self._database.close()
 
+    def disown(self) -> None:
+        """SQLite remembers for each process which locks of the system it has, and a child has none of those that its
+        parent got. With this connection open, the child's next one would believe that it has them, and others would
+        remove the log under it. Closing takes nothing away from the parent: the system counts locks by process."""
+        self._database.close()
+
     def __del__(self) -> None:
         if hasattr(self, "_process") and os.getpid() != self._process:  # else we were interrupted before it was whole
             _left_to_the_parent.append(self._database)
@@ -321,7 +327,7 @@ class SQLiteLink(WakingLink):
 
 
 _left_to_the_parent: "list[Database]" = []
-"""What a forked child must neither use nor close: closing it there would undo the parent's locks."""
+"""What a forked child must neither use nor close, since somebody may have been in the middle of using it."""
 
 
 def _key(name: str) -> int:

@@ -107,5 +107,9 @@ class Link:
         """The resources that the store has something about, in order. Blocks."""
         raise NotImplementedError
 
+    def disown(self) -> None:
+        """In a forked child, if nobody was in the middle of using it: let go of what stands in the child's way, without
+        a word to the store, since the link is the parent's."""
+
     def close(self) -> None:
         """Idempotent; never raises."""
