@@ -14,28 +14,32 @@ another machine    a copy, or a disk that was moved: nothing is granted until th
 import os
 import sqlite3
 import time
-from _weakref import ref
 from stat import S_ISREG
 
 from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.stores.boot import Boot, mounts, network_filesystem
 from trinco.stores.clock import wall_microseconds
+from trinco.stores.sqlite_companions import (
+    COMPANIONS,
+    NOWHERE,
+    Companions,
+    companions_of,
+    found_beside,
+    identity_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from trinco.stores.sqlite_companions import Identity
+
     Result = TypeVar("Result")
-    Identity = tuple[int, int]
-    """The device and the number of a file; zeros if there is none."""
 
 FORMAT = 1
 TOKENS_PER_BOOT = 2**20
 """How far the floor rises at a reboot, at the least: the time of day may be wrong then."""
-COMPANIONS = ("-wal", "-shm")
-"""What SQLite keeps beside a file while it is open: its log, and the index of that."""
-NOWHERE = (0, 0)
 SPINS = 2
 LONGEST_PAUSE = 0.003
 
@@ -124,38 +128,22 @@ def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
     return kind(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
 
 
-class Companions:
-    """Which files beside a file its connections in this process use: SQLite maps the index once for all of them, as it
-    was when the first of them was opened. Each holds this object for as long as it is open."""
-
-    __slots__ = ("__weakref__", "found")
-
-    def __init__(self, found: "tuple[Identity, ...]") -> None:
-        self.found = found
-
-
-_in_use: "dict[Identity, ref[Companions]]" = {}
-
-
-def _companions(file: "Identity", found: "tuple[Identity, ...]") -> Companions:
-    """Those in use for this file; the ones that were found if nobody here has it open."""
-    known = _in_use.get(file)
-    companions = None if known is None else known()
-    if companions is None:
-        companions = Companions(found)
-        for each in [each for each, known in _in_use.items() if known() is None]:
-            del _in_use[each]
-        _in_use[file] = ref(companions)
-    return companions
-
-
 class Database:
     """An open file. ``floor``: no token of a new lock is smaller. ``closed_until``: before that moment nothing may be
     granted, because the file comes from another machine."""
 
     __slots__ = (
-        "_boot", "_clock", "_companions", "_identity", "_path", "_t_max", "closed_until", "connection", "floor", "url",
-    )  # fmt: skip
+        "_boot",
+        "_clock",
+        "_companions",
+        "_identity",
+        "_path",
+        "_t_max",
+        "closed_until",
+        "connection",
+        "floor",
+        "url",
+    )
 
     def __init__(
         self, path: str, url: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float
@@ -173,8 +161,8 @@ class Database:
         self.connection = self._opened()
         try:
             self._patiently(self._begin, timeout)
-            self._identity = identity or _identity(self._path)
-            self._companions = _companions(self._identity, self._found_beside())
+            self._identity = identity or identity_of(self._path)
+            self._companions = companions_of(self._identity, found_beside(self._path))
             self.check_still_there()
         except BaseException:
             self.close()
@@ -281,7 +269,7 @@ class Database:
         self.connection.execute("PRAGMA synchronous=NORMAL")
         self.connection.execute("PRAGMA wal_autocheckpoint=0")
         self.settle()
-        if NOWHERE in self._found_beside():
+        if NOWHERE in found_beside(self._path):
             self._require_log()  # the file was restored from a copy in another mode
             self._described()  # SQLite makes the log when it first reads
 
@@ -375,17 +363,14 @@ class Database:
 
     # Is it still there?
 
-    def _found_beside(self) -> "tuple[Identity, ...]":
-        return tuple(_identity(self._path + companion) for companion in COMPANIONS)
-
     def check_still_there(self) -> None:
         """A file that was removed or replaced excludes nobody who comes now. Nor do its log and its index: SQLite
         makes others for whoever opens the file next, and removes them only when nobody has it open."""
-        if _identity(self._path) != self._identity:
+        if identity_of(self._path) != self._identity:
             raise self._replaced(self._path)
         beside = () if self._companions is None else self._companions.found  # none once it is closed
         for suffix, ours in zip(COMPANIONS, beside, strict=False):
-            if ours == NOWHERE or _identity(self._path + suffix) != ours:
+            if ours == NOWHERE or identity_of(self._path + suffix) != ours:
                 raise self._replaced(self._path + suffix)
 
     def _replaced(self, path: str) -> StoreUnavailable:
@@ -393,14 +378,6 @@ class Database:
             f"{self.url}: {path} was removed or replaced while it was in use: what it protected may be taken by "
             f"others; connect again"
         )
-
-
-def _identity(path: str) -> "Identity":
-    try:
-        found = os.stat(path)
-    except OSError:
-        return NOWHERE
-    return found.st_dev, found.st_ino
 
 
 def _is_read_only(path: str) -> bool:
