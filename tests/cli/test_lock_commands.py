@@ -339,11 +339,12 @@ class TestKeys:
 # What we may not use, or not now
 
 
-def test_a_lock_that_could_not_be_broken_is_not_said_to_be_free(here: Place, ana: LockService) -> None:
+def test_a_file_that_others_keep_busy_is_not_said_to_be_somebody_s_lock(here: Place, ana: LockService) -> None:
     take(ana.lock("x"))
     other = sqlite3.connect(here.folder / "locks.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert "busy" in here.complaint("break", "x", code=69)
+    assert "busy" in here.complaint("run", "-n", "y", "--", "true", code=69)
     other.execute("ROLLBACK")
     other.close()
     assert here.trinco("break", "x").returncode == 0

@@ -8,7 +8,7 @@ from trinco.cli import exits
 from trinco.cli.parser import usage
 from trinco.cli.services import add_service, open_service
 from trinco.core.duration import in_words, seconds
-from trinco.core.errors import UsageError
+from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.books import GLANCE, LOOK_PATIENCE
 from trinco.locks.inspection import LockInfo
 from trinco.locks.names import require_name
@@ -42,12 +42,14 @@ def run(options: argparse.Namespace) -> int:
     end = float("inf") if options.wait is None else time.monotonic() + options.wait
     pause = SHORTEST_PAUSE
     with open_service(options) as service:
-        while (info := _look(service, name, end, GLANCE if options.wait else LOOK_PATIENCE)).held:
+        info = _look(service, name, end, GLANCE if options.wait else LOOK_PATIENCE)
+        while info.held:
             left = end - time.monotonic()
             if left <= 0:
                 return _gave_up(info, options)
             time.sleep(min(pause, left, info.remaining + SHORTEST_PAUSE))
             pause = min(2 * pause, LONGEST_PAUSE)
+            info = _look_again(service, info, end)
     return exits.DONE
 
 
@@ -56,6 +58,16 @@ def _look(service: LockService, name: str, end: float, least: float) -> LockInfo
     not wait at all (-w 0) wants to know, too."""
     patience = min(max(end - time.monotonic(), least), LOOK_PATIENCE)
     return service.desk.look(name, patience).info(service.desk.hub, service.enough)
+
+
+def _look_again(service: LockService, before: LockInfo, end: float) -> LockInfo:
+    """Whoever waits already waits for the store, too."""
+    try:
+        return _look(service, before.name, end, GLANCE)
+    except StoreUnavailable:
+        if time.monotonic() >= end:
+            raise
+        return before.but(remaining=LONGEST_PAUSE)
 
 
 def _gave_up(info: LockInfo, options: argparse.Namespace) -> int:

@@ -142,7 +142,8 @@ class Books:
         if not any(claimant.is_holding for claimant in claimants):
             for claimant in claimants:
                 if claimant.is_cut_off() or (claimant.refusal is not None and not claimant.is_refused()):
-                    return self.unavailable(claimant.failures, set(range(claimant.terms.n)) - claimant.reached)
+                    failures = claimant.failures if claimant.refusal is None else claimant.faults
+                    return self.unavailable(failures, set(range(claimant.terms.n)) - claimant.reached)
         return None
 
     def are_gone(self, claimants: list[Claimant]) -> bool:

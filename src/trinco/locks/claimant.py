@@ -41,7 +41,8 @@ AHEAD = 10_000_000
 
 class Claimant(LeaseClient):
     """``entry`` is what the stores keep beside the claim, ``refusal`` why an attempt failed, ``failures`` what each
-    store said last that was no answer, ``taken`` at how many of them somebody else had it when we renewed. ``wakers``:
+    store said last that was no answer, ``faults`` the same when the attempt failed (what they say to its release is
+    about something else), ``taken`` at how many of them somebody else had it when we renewed. ``wakers``:
     of those who sleep until something happens to it."""
 
     __slots__ = (
@@ -49,6 +50,7 @@ class Claimant(LeaseClient):
         "entry",
         "everywhere",
         "failures",
+        "faults",
         "granted",
         "grants",
         "heard",
@@ -91,6 +93,7 @@ class Claimant(LeaseClient):
         self.granted: int | None = None
         self.refusal: str | None = None
         self.failures: dict[int, str] = {}
+        self.faults: dict[int, str] = {}
         self.reached: set[int] = set()
         self.taken = 0
         self.hinting = False
@@ -271,7 +274,7 @@ class Claimant(LeaseClient):
 
     def is_refused(self) -> bool:
         """Whether it was somebody else who kept us from it, and not silence."""
-        return self.refusal == HELD and len(self.failures) < self.terms.refusals
+        return self.refusal == HELD and len(self.faults) < self.terms.refusals
 
     def gone(self) -> int:
         """At how many bases our entry is not there any more."""
@@ -318,3 +321,4 @@ class World:
 
     def refuse(self, reason: str) -> None:
         self.claimant.refusal = reason
+        self.claimant.faults = dict(self.claimant.failures)
