@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import trinco
 from tests.stores.postgres_server import PostgresServer, free_port
-from trinco.core.errors import StoreForbidden, StoreUnavailable
+from trinco.core.errors import Denial, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read, Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
@@ -666,6 +666,19 @@ def test_who_may_not_create_can_use_what_is_there_once_granted(postgres_server: 
     ask(link, name, Request(claim(1), 30, 1, 30))
     assert ask(link, name, Release(claim(0))).grade is Grade.DONE
     link.close()
+
+
+@pytest.mark.usefixtures("roles")
+def test_a_permission_that_is_missing_in_use_is_a_denial(postgres_server: PostgresServer) -> None:
+    PostgresStore(f"{postgres_server.url}?fresh=1&schema=looked_at").connect(HERE).close()
+    with postgres_server.connect() as connection:
+        connection.execute("GRANT USAGE ON SCHEMA looked_at TO stranger")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA looked_at TO stranger")
+    link = PostgresStore(as_role(postgres_server, "stranger") + "?schema=looked_at").connect(HERE)
+    refused = ask(link, "nightly", Request(claim(1), 30))
+    link.close()
+    assert isinstance(refused, Failed)
+    assert isinstance(refused.reason, Denial)
 
 
 def test_a_read_only_server_is_named(postgres_server: PostgresServer) -> None:

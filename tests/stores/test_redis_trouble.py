@@ -13,7 +13,7 @@ import pytest
 from tests.stores.redis_caller import ADDRESS, LIMIT_S, Caller, Servers, close_callers, mine, vendor
 from tests.stores.redis_fakes import FakeServer, TlsFront
 from tests.stores.servers import RedisServer
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import Denial, StoreUnavailable
 from trinco.leases.accesses import Apply, Read
 from trinco.leases.operation import NEXT, Answer, Extend, Grade, Release, Request
 from trinco.stores.redis import RedisStore
@@ -256,6 +256,18 @@ def test_a_password_is_given_or_asked_for(redis_servers: Servers) -> None:
     with pytest.raises(StoreUnavailable, match="password is wrong") as caught:
         RedisStore(server.url.replace("redis://", "redis://:guess@")).connect(ADDRESS)
     assert "guess" not in str(caught.value)
+
+
+@pytest.mark.parametrize("permission", ["-evalsha", "-set"])
+def test_a_permission_that_is_missing_in_use_is_a_denial(redis_servers: Servers, permission: str) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    caller.ask("x", Request(mine(), 30))
+    with vendor(server) as connection:
+        connection.execute_command("ACL", "SETUSER", "default", permission)
+    refusal = caller.ask("x", Request(mine(), 30))
+    assert isinstance(refusal, Failed)
+    assert isinstance(refusal.reason, Denial), refusal.reason
 
 
 def test_a_replica_grants_nothing(redis_servers: Servers) -> None:

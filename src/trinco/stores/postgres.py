@@ -23,7 +23,7 @@ except ImportError as missing:
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn
 
-from trinco.stores.postgres_calls import SIGN_OF_LIFE, microseconds, one_line
+from trinco.stores.postgres_calls import NOT_ALLOWED, SIGN_OF_LIFE, microseconds, one_line
 from trinco.stores.postgres_link import PostgresLink
 
 TYPE_CHECKING = False
@@ -50,7 +50,6 @@ WHOLE_NUMBERS = (
     "tcp_user_timeout",
 )
 """What libpq looks at only when it is connected."""
-NOT_ALLOWED = "42501"
 DENIALS = ("authentication failed", "no password supplied", "pg_hba.conf", "permission denied")
 """A refused login brings words, and no code."""
 NO_ADDRESS = "no-address"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Parameters: TypeAlias = list[Any]  # bytes and None
 
 unpack: "Any" = Struct("!q").unpack
+NOT_ALLOWED = "42501"
 COUNT = -1
 """As a token: let the store count."""
 SIGN_OF_LIFE = int.from_bytes(b"trin")

@@ -19,13 +19,14 @@ import psycopg
 from psycopg.pq import ConnStatus, ExecStatus
 
 from trinco.core.duration import in_words
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import Denial, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
 from trinco.leases.operation import Answer, Request
 from trinco.stores.postgres_calls import (
     GIVES_BACK,
     HANDED,
     HANDS_OVER,
+    NOT_ALLOWED,
     READS,
     RELEASES,
     Errand,
@@ -257,7 +258,8 @@ class PostgresLink(Link):
             self._prepared = None
             self._errands.insert(1, errand)
         elif errand.parameters is not None:
-            arrived.append(Failed(f"{self._store.problem(state, message)}; nothing was changed"))
+            words = f"{self._store.problem(state, message)}; nothing was changed"
+            arrived.append(Failed(Denial(words) if state == NOT_ALLOWED else words))
 
     def _lost(self, error: object) -> StoreUnavailable:
         self._errands.clear()

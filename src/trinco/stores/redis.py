@@ -12,7 +12,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from trinco.core.errors import ConfigError, StoreForbidden, StoreUnavailable
+from trinco.core.errors import ConfigError, Denial, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
 from trinco.stores.redis_epoch import (
     EPOCH,
@@ -164,8 +164,11 @@ def _facts(info: "Any") -> dict[bytes, bytes]:
     return {name: value for name, colon, value in (each.partition(b":") for each in lines) if colon}
 
 
-def _complaint(reply: "Any") -> str:
-    return complaint(reply) if isinstance(reply, ReplyError) else "its answer makes no sense"
+def _reason(url: str, reply: "Any") -> str:
+    if not isinstance(reply, ReplyError):
+        return f"{url}: its answer makes no sense"
+    words = f"{url}: {complaint(reply)}"
+    return Denial(words) if is_denial(reply) else words
 
 
 # The link
@@ -283,7 +286,7 @@ class RedisLink(Link):
             self._write(("EVAL", SCRIPT, *command[2:]), decode)
             return
         else:
-            said = Failed(f"{self._store.url}: {_complaint(reply)}")
+            said = Failed(_reason(self._store.url, reply))
         if decode is item and not any(other is item for _, other in self._sent):
             self._wire.reader.limit = REPLY_LIMIT
         if self._held_back:

@@ -43,8 +43,8 @@ SCRIPT_NAME = sha1(SCRIPT, usedforsecurity=False).hexdigest()
 ADVICE = {
     "NOAUTH": "it wants a password: redis://:PASSWORD@host, or redis://USER:PASSWORD@host",
     "WRONGPASS": "the user or the password is wrong",
-    "NOPERM": "this user may not do what locks need: EVALSHA, EVAL, SCRIPT, GET, SET, TIME, INFO, PUBLISH and "
-    "SUBSCRIBE on the keys and channels trinco:*",
+    "NOPERM": "this user may not do what locks need: SELECT, EVALSHA, EVAL, SCRIPT, GET, SET, SCAN, TIME, INFO, "
+    "PUBLISH and SUBSCRIBE on the keys and channels trinco:*",
     "READONLY": "this is a replica, which cannot grant anything: give the address of the primary",
     "OOM": "its memory is full, so nothing was done: free some, or raise maxmemory",
     "LOADING": "it is still loading its data: ask again in a moment",
@@ -62,6 +62,8 @@ ADVICE = {
 
 
 DENIALS = ("NOAUTH", "WRONGPASS", "NOPERM")
+OF_A_SCRIPT = ("ACL failure in script", "user executing the script can't")
+"""What Redis 7 and 6 say where a script, which runs in our name, may not do something."""
 
 
 def complaint(error: ReplyError) -> str:
@@ -69,13 +71,17 @@ def complaint(error: ReplyError) -> str:
     its code behind the place: ``@user_script: 237: -OOM command not allowed``."""
     text = "".join(each if each.isprintable() else " " for each in error.text[:300])
     words = (word.lstrip("-") for word in text.split(" ")[:8])
-    code = next((word for word in words if word in ADVICE), None)
+    code = "NOPERM" if is_denied_to_script(error) else next((word for word in words if word in ADVICE), None)
     return f"it says: {text}" if code is None else f"{ADVICE[code]} ({text[:120]})"
 
 
 def is_denial(error: ReplyError) -> bool:
     """Whether it says that we may not."""
-    return error.text.partition(" ")[0] in DENIALS
+    return error.text.partition(" ")[0] in DENIALS or is_denied_to_script(error)
+
+
+def is_denied_to_script(error: ReplyError) -> bool:
+    return any(words in error.text for words in OF_A_SCRIPT)
 
 
 # Operations
