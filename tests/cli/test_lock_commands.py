@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import redis
 
 import trinco
 from tests.cli import unfit_stores
@@ -334,6 +335,24 @@ class TestKeys:
         (here.folder / "trinco.toml").write_text(f'[service.backups]\nurl = "{here.url}"\nkeys = "own.json"\n')
         assert here.trinco("keys", "make", "-u", "@backups").returncode == 0
         assert (here.folder / "own.json").exists()
+
+
+@pytest.mark.parametrize("damage", ["a damaged key", "a name that nobody can have"])
+def test_one_lock_that_cannot_be_looked_at_does_not_hide_the_others(
+    here: Place, redis_servers: Callable[..., RedisServer], damage: str
+) -> None:
+    url = redis_servers().url if damage == "a damaged key" else f"dir://{here.folder}/locks"
+    with trinco.connect(url) as locks:
+        take(locks.lock("nightly")).release()
+        take(locks.lock("weekly")).release()
+    if damage == "a damaged key":
+        with redis.Redis.from_url(url.partition("?")[0]) as server:
+            server.set("trinco:{weekly}", "garbage")
+    else:
+        (here.folder / "locks" / "weekly" / ".name").write_text("weekly\n")
+    done = here.trinco("list", "-u", url)
+    assert (done.returncode, "nightly" in done.stdout) == (0, True), done.stderr
+    assert "weekly" in done.stderr
 
 
 # What we may not use, or not now

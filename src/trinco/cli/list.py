@@ -1,13 +1,16 @@
 """``trinco list``: the locks that a service knows of."""
 
 import argparse
+import sys
 
 from trinco.cli import exits
 from trinco.cli.output import print_json, print_table
 from trinco.cli.parser import add_json
 from trinco.cli.services import OWN_NAMES, PROBES, add_service, ago, lock_as_dict, open_service
 from trinco.core.duration import in_words
+from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.inspection import LockInfo
+from trinco.locks.service import LockService
 
 EXAMPLES = """examples:
   trinco list                       every lock that was ever used
@@ -30,8 +33,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with open_service(options) as service:
-        known = map(service.inspect, service.names(options.prefix))
-        locks = [info for info in known if _is_wanted(info, options)]
+        locks = [info for info in _known(service, options.prefix) if _is_wanted(info, options)]
     if options.json:
         print_json([lock_as_dict(info) for info in locks])
     elif not locks:
@@ -39,6 +41,20 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_table("Locks", ("lock", "holder", "since", "remaining", "token", "waiting"), map(_row, locks))
     return exits.DONE
+
+
+def _known(service: LockService, prefix: str) -> list[LockInfo]:
+    """One lock that cannot be looked at (somebody else's data, a damaged entry) does not hide the others."""
+    known, errors = [], []
+    for name in service.names(prefix):
+        try:
+            known.append(service.inspect(name))
+        except (StoreUnavailable, UsageError) as error:
+            errors.append(error)
+            sys.stderr.write(f"trinco: {name!r} cannot be looked at: {error}\n")
+    if errors and not known:
+        raise errors[0]
+    return known
 
 
 def _is_wanted(info: LockInfo, options: argparse.Namespace) -> bool:
