@@ -174,6 +174,22 @@ class TestWait:
         assert waiter.wait(10) == 0
         waiter.communicate()
 
+    def test_outlasts_a_store_that_goes_away_and_comes_back(
+        self, here: Place, redis_servers: Callable[..., RedisServer]
+    ) -> None:
+        server = redis_servers()
+        with trinco.connect(server.url) as locks:
+            take(locks.lock("nightly"))
+            waiter = here.start("wait", "-u", server.url, "-w", "30s", "nightly")
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiter.wait(0.8)
+            server.kill()
+            with pytest.raises(subprocess.TimeoutExpired):
+                waiter.wait(1.5)
+            server.restart_empty()
+            assert waiter.wait(10) == 0
+            waiter.communicate()
+
     def test_does_not_take_the_lock(self, here: Place) -> None:
         here.trinco("wait", "nightly")
         assert not here.facts("status", "nightly")["held"]
