@@ -9,9 +9,11 @@ from typing import Any
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access
 from trinco.leases.keys import Keyring, MacKey
+from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.lease import Lease
 from trinco.locks.lock import Lock
 from trinco.locks.service import LockService
+from trinco.locks.waiting import Waiting
 from trinco.stores.clock import boottime
 from trinco.stores.memory import MemoryStore
 from trinco.stores.store import Link, Store
@@ -79,6 +81,19 @@ class Outage:
     def __call__(self, access: Access) -> None:
         if self.lasts:
             raise StoreUnavailable("memory:outage: there is no such store right now")
+
+
+class Silence:
+    """Has a tampered store of memory answer nothing while it ``lasts``."""
+
+    def __init__(self) -> None:
+        self.lasts = False
+
+    def begin(self) -> None:
+        self.lasts = True
+
+    def __call__(self, reply: Any) -> Any:
+        return None if self.lasts else reply
 
 
 class SlowToConnect(Store):
@@ -166,6 +181,11 @@ class Waiter:
 def in_line(service: LockService, name: str, how_many: int = 1) -> None:
     """Returns when so many wait."""
     eventually(lambda: len(service.inspect(name).waiters) >= how_many)
+
+
+def sleeps_for_long(waiting: "Waiting | AsyncWaiting") -> bool:
+    """Whether whoever is at the poller has nothing to do for half a second."""
+    return waiting._at_poller != 0 and waiting._rises_at > waiting.hub.clock() + 0.5
 
 
 def eventually(holds: Callable[[], object], limit: float = LIMIT) -> None:

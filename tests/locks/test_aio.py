@@ -32,6 +32,7 @@ from tests.locks.cancelling import (
     run,
     take,
 )
+from tests.locks.services import Silence, TamperedStore, four_stores, quorum, sleeps_for_long
 from tests.stores.servers import RedisServer
 from trinco.core.errors import AcquireTimeout, LeaseLost, NotHeld, StoreUnavailable, TrincoError, UsageError
 from trinco.leases.client import POLL
@@ -253,6 +254,28 @@ def test_a_timeout_is_kept_while_another_task_waits(connecting: Connect, backend
                 late = monotonic() - start - 0.1
                 group.cancel_scope.cancel()
             assert late < LATE
+
+    run(backend, main)
+
+
+@on_both
+def test_a_store_that_falls_silent_is_noticed_in_time_while_another_task_waits(backend: str) -> None:
+    stores, silence = four_stores(), Silence()
+    theirs, ours = quorum(stores), quorum([TamperedStore(stores[0], silence), *stores[1:]])
+
+    async def main() -> None:
+        async with theirs.aio, ours.aio, anyio.create_task_group() as group:
+            await take(theirs.aio, "kept")
+            await ours.aio.inspect("kept")
+            group.start_soon(ours.aio.lock("kept").acquire)
+            await eventually(partial(is_waiting, theirs.aio, "kept"), "the other is in line")
+            await eventually(lambda: sleeps_for_long(ours.aio.desk.waiting), "the other sleeps")
+            silence.begin()
+            start = monotonic()
+            async with ours.aio.lock("free").hold():
+                late = monotonic() - start
+            group.cancel_scope.cancel()
+        assert late < LATE, "the one who waits looks again after a second"
 
     run(backend, main)
 
@@ -572,6 +595,29 @@ def test_two_hundred_tasks_take_turns_at_twenty_locks_on_redis(connecting: Conne
 @in_memory
 def test_two_hundred_tasks_take_turns_at_one_lock(connecting: Connect, backend: str, watch: Watch) -> None:
     crowd_test(backend, connecting, 200, 1, watch, rounds=1)
+
+
+@on_both
+@pytest.mark.parametrize("connecting", ["redis", "redis-quorum"], indirect=True)
+def test_a_thousand_tasks_wait_for_one_lock(connecting: Connect, backend: str, watch: Watch) -> None:
+    """What one of them costs must not depend on how many wait beside it: neither here nor at the store."""
+
+    async def main() -> None:
+        async with clients(connecting) as (ours, theirs):
+            crowd = Crowd(ours, 1000, 1, 1, watch)
+            lease = await take(theirs, crowd.names[0])
+            async with anyio.create_task_group() as group:
+                group.start_soon(crowd.run)
+                await eventually(partial(has_waiters, theirs, crowd.names[0], 900), "they are in line", 20.0)
+                await lease.release()
+            assert min(crowd.grants) > 0
+            assert crowd.tokens[crowd.names[0]] == sorted(set(crowd.tokens[crowd.names[0]]))
+
+    run(backend, main, 30.0)
+
+
+async def has_waiters(service: AsyncLockService, name: str, at_least: int) -> bool:
+    return len((await service.inspect(name)).waiters) >= at_least
 
 
 def our_objects() -> int:

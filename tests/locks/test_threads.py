@@ -16,12 +16,15 @@ import trinco
 from tests.locks.services import (
     LIMIT,
     Crowd,
+    Silence,
     SlowToConnect,
+    TamperedStore,
     Waiter,
     eventually,
     four_stores,
     in_line,
     quorum,
+    sleeps_for_long,
     take,
     within,
 )
@@ -183,6 +186,21 @@ def test_a_lock_is_quick_while_another_thread_waits(redis: RedisServer) -> None:
                 took.append(time.monotonic() - began)
         waiter.join()
     assert sorted(took)[-2] < 0.2, took
+
+
+def test_a_store_that_falls_silent_is_noticed_in_time_while_another_thread_waits() -> None:
+    """Whoever sleeps at the poller looks after the timers of all: it has to hear of one that is due earlier."""
+    stores, silence = four_stores(), Silence()
+    theirs, ours = quorum(stores), quorum([TamperedStore(stores[0], silence), *stores[1:]])
+    kept = take(theirs.lock("kept"))
+    first = Waiter(ours.lock("kept"))
+    in_line(theirs, "kept")
+    eventually(lambda: sleeps_for_long(ours.desk.waiting))
+    silence.begin()
+    with within(0.5), ours.lock("free").hold():
+        pass
+    kept.release()
+    first.join().release()
 
 
 def test_all_who_wait_for_the_same_renewal_are_woken(redis: RedisServer) -> None:

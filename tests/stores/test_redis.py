@@ -17,7 +17,7 @@ from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
 from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
 from trinco.stores.redis import MOST_AWAITED, RedisLink, RedisStore
-from trinco.stores.redis_words import MICRO
+from trinco.stores.redis_words import ADVICE, MICRO
 from trinco.stores.store import Failed
 from trinco.testing.bench import Bench
 from trinco.testing.conformance_of_waiting import what_is_let_go_of_is_handed_over_to_the_first_in_line
@@ -213,12 +213,13 @@ def test_no_lease_counts_for_longer_than_t_max(redis_server: RedisServer, name: 
 
 
 CROWD = """
-local time, waiters = redis.call('TIME'), {}
+local time = redis.call('TIME')
 local ends = (time[1] + 50) * 1000000
 for number = 1, 1024 do
-  waiters[number] = {owner = 'w' .. number, attempt = 1, ends = ends, ticket = 2 * number, entry = ARGV[1]}
+  redis.call('ZADD', KEYS[1] .. ':line', 2 * number, 'w' .. number)
+  redis.call('HSET', KEYS[1] .. ':waiters', 'w' .. number, cmsgpack.pack(1, ends, 2 * number, ARGV[1]))
 end
-redis.call('SET', KEYS[1], cmsgpack.pack(2, 5, nil, 'h', 1, ends, nil, nil, nil, waiters))
+redis.call('SET', KEYS[1], cmsgpack.pack(3, 5, nil, 'h', 1, ends, nil, nil, nil, 1024))
 """
 
 
@@ -231,6 +232,63 @@ def test_of_too_many_waiters_the_largest_ticket_is_forgotten(
     assert caller.ask(name, Request(mine(2), 30, ticket=9999, wait=60)).grade is Grade.REFUSED
     tickets = [each.ticket for each in caller.item(name).waiters]
     assert tickets == [2, 4, 5, *range(6, 2048, 2)]
+    assert caller.ask(name, Request(mine(1), 30, ticket=5, wait=60)).grade is Grade.REFUSED
+    assert [each.ticket for each in caller.item(name).waiters] == tickets, "who is there already takes nobody's place"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Request(mine(1), 30),
+        Request(mine(1), 30, ticket=5, wait=60, serial=1),
+        Request(mine(1), 30, ticket=9999, wait=60, serial=1),
+        Release(mine(1)),
+        Release(Claim("h", 1)),
+    ],
+    ids=["a try", "a poll", "a poll at the end", "somebody leaves", "the holder leaves"],
+)
+def test_a_long_line_costs_no_more_than_a_short_one(redis_servers: Servers, name: str, operation: Operation) -> None:
+    server = redis_servers()
+    caller = Caller(server.url)
+    with vendor(server) as connection:
+        connection.eval(CROWD, 1, f"trinco:{{{name}}}", b"")
+        connection.config_resetstat()
+        caller.ask(name, operation)
+        stats = connection.info("commandstats")
+    assert stats["cmdstat_evalsha"]["calls"] == 1
+    assert sum(each["calls"] for each in stats.values()) < 40, stats
+
+
+WITH_LIST = "redis.call('SET', KEYS[1], cmsgpack.pack(2, 5, nil, 'h', 1, %s, nil, nil, nil, {{owner = 'w'}}))"
+
+
+@pytest.mark.parametrize(("ends", "grade"), [("1", Grade.COMMITTED), ("9e15", Grade.REFUSED)], ids=["free", "held"])
+def test_a_lock_of_the_format_before_is_taken_over_without_its_line(
+    redis_server: RedisServer, caller: Caller, name: str, ends: str, grade: Grade
+) -> None:
+    with vendor(redis_server) as connection:
+        connection.eval(WITH_LIST % ends, 1, f"trinco:{{{name}}}")
+    assert caller.ask(name, Request(mine(1), 30, ticket=1, wait=60)).grade is grade
+    assert [each.claim.owner for each in caller.item(name).waiters] in ([], [mine(1).owner])
+
+
+def test_a_line_outlives_its_item(redis_server: RedisServer, caller: Caller, name: str) -> None:
+    """Somebody deleted the key: who waits is served in order all the same."""
+    caller.link.expect_hints(mine(2).owner)
+    caller.ask(name, Request(mine(1), 30))
+    caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
+    with vendor(redis_server) as connection:
+        connection.delete(f"trinco:{{{name}}}")
+    assert caller.ask(name, Request(mine(3), 30, ticket=2, wait=60)).grade is Grade.REFUSED
+    assert caller.ask(name, Request(mine(2), 30, ticket=1, wait=60)).grade is Grade.COMMITTED
+
+
+def test_nothing_of_a_line_is_left_when_it_is_empty(redis_server: RedisServer, caller: Caller, name: str) -> None:
+    caller.ask(name, Request(mine(1), 30))
+    caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
+    caller.ask(name, Release(mine(2)))
+    with vendor(redis_server) as connection:
+        assert connection.keys(f"trinco:{{{name}}}*") == [f"trinco:{{{name}}}".encode()]
 
 
 def test_an_entry_of_any_bytes_comes_back_as_it_was(caller: Caller, name: str) -> None:
@@ -385,6 +443,22 @@ def test_a_user_who_may_not_subscribe_still_gets_answers_in_order(redis_servers:
     caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
     assert caller.ask(name, Release(mine())).grade is Grade.DONE
     assert len(caller.item(name).waiters) == 1, "what could not be published proves nobody dead"
+
+
+def test_the_rights_that_we_ask_for_are_enough(redis_servers: Servers, name: str) -> None:
+    server = redis_servers()
+    rights = [each for each in ADVICE["NOPERM"].split() if each[0] in "+~&"]
+    with vendor(server) as connection:
+        connection.execute_command("ACL", "SETUSER", "ana", "on", ">pass", "resetkeys", "resetchannels", *rights)
+    caller = Caller(server.url.replace("redis://", "redis://ana:pass@"))
+    caller.link.expect_hints(mine(2).owner)
+    caller.ask(name, Request(mine(1), 30))
+    caller.ask(name, Request(mine(2), 30, ticket=1, wait=60))
+    caller.ask(name, Request(mine(3), 30, ticket=1, wait=60))
+    assert caller.ask(name, Release(mine(3))).grade is Grade.DONE
+    assert caller.ask(name, Release(mine(1))).grade is Grade.DONE
+    assert caller.hint() == mine(2).owner
+    assert list(caller.link.names()) == [name]
 
 
 # The connection

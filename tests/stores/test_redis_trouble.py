@@ -356,9 +356,9 @@ ME = text(mine().owner) + b"\x01" + double(2.0**52) + 3 * NOTHING
 
 
 def item_with(
-    holder: bytes, number: bytes = b"\x02", token: bytes = b"\x05", evidence: bytes = NOTHING, waiters: bytes = b"\x90"
+    holder: bytes, number: bytes = b"\x03", token: bytes = b"\x05", evidence: bytes = NOTHING, waiting: bytes = b"\x00"
 ) -> bytes:
-    return number + token + evidence + holder + waiters
+    return number + token + evidence + holder + waiting
 
 
 @pytest.mark.parametrize("holder", [NOBODY, SOMEBODY, ME])
@@ -393,10 +393,11 @@ def test_the_sound_items_of_the_next_test_are_sound(redis_server: RedisServer, h
             item_with(holder, token=double(-1)),
             item_with(holder, token=text("9")),
             item_with(holder, evidence=b"\x01"),
-            item_with(holder, waiters=b"\x91\x80"),
-            item_with(holder, waiters=b"\x81" + text("a") + b"\x01"),
-            item_with(holder, waiters=b"\xc3"),
-            item_with(holder, number=b"\x03"),
+            item_with(holder, waiting=b"\x90"),
+            item_with(holder, waiting=double(-1)),
+            item_with(holder, waiting=b"\xc3"),
+            item_with(holder, number=b"\x02"),
+            item_with(holder, number=b"\x04"),
         )
     ],
 )
@@ -409,6 +410,27 @@ def test_a_damaged_item_grants_nothing_and_stays_as_it_is(redis_server: RedisSer
             assert isinstance(refusal, Failed)
             assert "is damaged or not ours" in refusal.reason
         assert connection.get("trinco:{damaged}") == damage
+
+
+@pytest.mark.parametrize("key", ["line", "waiters"])
+@pytest.mark.parametrize("damage", [b"", b"hello", b"\x01\x02", None], ids=repr)
+def test_a_damaged_line_grants_nothing(redis_servers: Servers, key: str, damage: bytes | None) -> None:
+    server = redis_servers()
+    caller, name = Caller(server.url), f"trinco:{{x}}:{key}"
+    caller.ask("x", Request(mine(1), 30))
+    caller.ask("x", Request(mine(2), 30, ticket=1, wait=60))
+    with vendor(server) as connection:
+        before = connection.get("trinco:{x}")
+        if damage is None or key == "line":
+            connection.set(name, damage or b"")
+        else:
+            connection.hset(name, mine(2).owner, damage)
+        for operation in (Request(mine(2), 30, ticket=1, wait=60), Release(mine(1)), Read()):
+            refusal = caller.ask("x", operation)
+            assert isinstance(refusal, Failed)
+            assert "is damaged or not ours, so nothing is granted: look at the key" in refusal.reason
+            assert f"DAMAGED {name}" in refusal.reason
+        assert connection.get("trinco:{x}") == before
 
 
 def test_a_key_of_another_type_grants_nothing(redis_server: RedisServer) -> None:

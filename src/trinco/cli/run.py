@@ -12,8 +12,9 @@ from trinco.cli.services import add_service, open_service
 from trinco.cli.streams import say, say_nothing
 from trinco.core.duration import in_words, seconds
 from trinco.core.errors import ConfigError, StoreUnavailable, UsageError
+from trinco.locks.agenda import NEVER
 from trinco.locks.books import GLANCE
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.hub import Hub
 from trinco.locks.names import require_name
 from trinco.locks.service import LockService, connect, slots
 from trinco.locks.waiting import Waiting

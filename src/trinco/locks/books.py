@@ -7,9 +7,10 @@ waiting, each in its own way.
 from trinco.core.duration import in_words
 from trinco.core.errors import Denial, QuorumForbidden, QuorumUnavailable, StoreUnavailable, unavailable
 from trinco.leases.client import Stage
+from trinco.locks.agenda import NEVER
 from trinco.locks.claimant import Claimant
 from trinco.locks.endings import close_at_exit, holding
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.hub import Hub
 from trinco.locks.lease import RETRIES_PER_TERM, Lease
 from trinco.locks.waiting import CLOSED
 

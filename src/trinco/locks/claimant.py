@@ -10,6 +10,7 @@ from trinco.leases.chains import ACCESS, OWED
 from trinco.leases.client import HELD, POLL, WIDEN, LeaseClient, Stage
 from trinco.leases.operation import Answer, Grade, Handed
 from trinco.leases.terms import Policy
+from trinco.locks.agenda import Timers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Claimant(LeaseClient):
         self.everywhere = range(len(self.bases))
         self.resource = resource
         self.world = World(self, hub.clock)
-        self.timers: dict[str, float] = {}
+        self.timers = Timers(hub.agenda, self)
         self.heard: dict[str, int] = {}
         """By the timer of an access, how often its store had been heard when that was set."""
         self.grants = 0

@@ -1,6 +1,7 @@
 """Where threads obtain leases, renew them and give them back."""
 
 from trinco.core.errors import StoreUnavailable
+from trinco.locks.agenda import NEVER
 from trinco.locks.books import (
     FAREWELL,
     FIRST_CONTACT,
@@ -14,7 +15,7 @@ from trinco.locks.books import (
     why_over,
 )
 from trinco.locks.forking import rest_when_forking
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
 from trinco.locks.waiting import Waiting

@@ -20,6 +20,7 @@ from trinco.leases.item import Limits
 from trinco.leases.operation import Answer, Handed
 from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
+from trinco.locks.agenda import Agenda
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
 from trinco.locks.quick import QuickClaimant
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
         failures: dict[int, str]
         reached: set[int]
 
+        def expect_to_wait(self) -> None: ...
+
         def replied(self, base: int, tag: Any, reply: Any) -> None: ...
 
         def lost_touch(self, base: int, tag: Any) -> None: ...
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
 
 MAX_POOLED = 64
 FORGIVEN_AFTER = 30.0
-NEVER = float("inf")
 SAID = object()
 """As a tag: nobody asked for it."""
 
@@ -80,6 +82,7 @@ class Hub(Links):
         self._usual = list(self.preferred)
         self._forgiven_at = 0.0
         self.active: dict[str, Claimant] = {}
+        self.agenda = Agenda(self.active)
         self._outstanding: list[deque[tuple[Sender, Any]]] = [deque() for _ in stores]
         self._unsent: list[deque[tuple[Sender, Access, Any]]] = [deque() for _ in stores]
         """What is to be sent to a store that is being connected to."""
@@ -110,6 +113,8 @@ class Hub(Links):
             claimant = self._kind(self, owner_name(self.client, self.address, self._handles), resource, terms)
         claimant.prepare(terms, info)
         self.active[claimant.owner] = claimant
+        if claimant.timers:  # something of its last time is under way
+            self.agenda.note_all(claimant)
         return claimant
 
     def retire(self, claimant: Claimant) -> None:
@@ -229,15 +234,13 @@ class Hub(Links):
                 self._welcome()
                 continue
             now = self.clock()
-            due = [each for each in self.active.values() if each.timers and min(each.timers.values()) <= now]
-            if not due:
+            if self.agenda.next_due() > now:
                 return
             if self.poller is not None:
                 self.ready(self.poller.poll(0))  # what has arrived in time must not be taken for late
                 if self._inbox:
                     continue
-            for claimant in due:
-                claimant.fire(now)
+            self.agenda.fire(now)
             self.connect_missing()
 
     def _hand_out(self) -> None:
@@ -270,9 +273,13 @@ class Hub(Links):
 
     def next_due(self) -> float:
         """When something has to be done although nothing arrives. Whoever asks is about to wait."""
-        for claimant in self.active.values():
-            claimant.expect_to_wait()
-        return min((min(each.timers.values()) for each in self.active.values() if each.timers), default=NEVER)
+        for under_way in self._outstanding:
+            for sender, _ in under_way:
+                sender.expect_to_wait()
+        for unsent in self._unsent:
+            for sender, _, _ in unsent:
+                sender.expect_to_wait()
+        return self.agenda.next_due()
 
     # Whom to ask first
 
@@ -348,6 +355,7 @@ class Hub(Links):
         """After a fork: nothing here is ours, not even to close."""
         Links.forget(self)
         self.active = {}
+        self.agenda = Agenda(self.active)
         self._pool = {}
         self._pooled = 0
         self._outstanding = [deque() for _ in self.stores]

@@ -63,6 +63,9 @@ class Look:
         for base, store in enumerate(hub.stores):
             hub.send(self, base, List() if store.kind in ("object", "queue") else Read(), None)
 
+    def expect_to_wait(self) -> None:
+        """It has no timers: whoever looks knows for how long."""
+
     def replied(self, base: int, tag: "Any", reply: "Any") -> None:
         try:
             if isinstance(reply, Versioned):

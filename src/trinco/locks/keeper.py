@@ -8,8 +8,8 @@ also sees to releases that a store has not confirmed yet.
 from _thread import allocate_lock, start_new_thread
 
 from trinco.core.errors import StoreUnavailable
+from trinco.locks.agenda import NEVER
 from trinco.locks.books import LINGER, is_renewing
-from trinco.locks.hub import NEVER
 from trinco.locks.lease import Lease
 
 TYPE_CHECKING = False

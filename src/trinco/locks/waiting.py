@@ -11,7 +11,8 @@ from _thread import allocate_lock, get_ident
 from time import sleep
 
 from trinco.core.errors import StoreUnavailable, UsageError
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.agenda import NEVER
+from trinco.locks.hub import Hub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,13 +37,15 @@ class Waiting:
     """``mutex`` is held around everything that touches the hub, except sleep. It knows who holds it, and that matters
     where the handler of a signal interrupts somebody who does."""
 
-    __slots__ = ("__weakref__", "_at_poller", "_sleepers", "hub", "mutex")
+    __slots__ = ("__weakref__", "_at_poller", "_rises_at", "_sleepers", "hub", "mutex")
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
         self.mutex = _new_mutex()
         self._at_poller = 0
         """Which thread sleeps there; 0: nobody."""
+        self._rises_at = NEVER
+        """When it looks at the timers, at the latest."""
         self._sleepers: list[LockType] = []
 
     def is_in_use_here(self) -> bool:
@@ -103,6 +106,10 @@ class Waiting:
                 if self._at_poller in (0, get_ident()):  # our own place there: then we are in the handler of a signal
                     self._poll(nap, sleepers)
                 else:
+                    if now >= soon:
+                        nap = min(deadline - now, LONGEST_SLEEP)  # the timers are for whoever is at the poller
+                        if due < self._rises_at:
+                            hub.ring()
                     self._sleep(nap, sleepers)
                 if now < soon:
                     hub.deliver()
@@ -117,11 +124,11 @@ class Waiting:
 
     def _poll(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         """Whoever else takes in meanwhile what we wait for rings: the poller does not see it any more."""
-        hub, me, before = self.hub, get_ident(), self._at_poller
+        hub, me, before = self.hub, get_ident(), (self._at_poller, self._rises_at)
         hub.start_polling()
         for sleeper in sleepers:
             sleeper.wakers.append(hub.ring)
-        self._at_poller = me
+        self._at_poller, self._rises_at = me, hub.clock() + nap
         try:
             self.mutex.release()
             events = hub.poller.poll(_as_timeout(hub.poller, nap))
@@ -129,7 +136,7 @@ class Waiting:
             try:
                 self._take_back()
             finally:
-                self._at_poller = before
+                self._at_poller, self._rises_at = before
                 for sleeper in sleepers:
                     sleeper.wakers.remove(hub.ring)
         hub.silence_bell(events)

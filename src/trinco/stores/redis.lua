@@ -1,8 +1,9 @@
 -- The twin of Item.apply (src/trinco/leases/item.py) inside a Redis server: one access, one round trip, all or nothing.
 --
 -- KEYS[1]  the item, never deleted: as msgpack, one after the other, the format, the token and its evidence, the six
---          fields of the holder (nil where nobody holds) and the list of waiters. Not a map: its names would have to be
---          read and written every time.
+--          fields of the holder (nil where nobody holds) and how many wait. Not a map: its names would have to be read
+--          and written every time. Beside it, while somebody waits, KEYS[1]:line has the owners by their tickets, and
+--          KEYS[1]:waiters what each of them asked for: of a long line, a call reads no more than it needs.
 -- ARGV     operation, owner, attempt, and then
 --            request  ttl, token, entry                           commit  token, entry
 --            queue    ttl, token, ticket, wait, serial, entry     yield   ticket, wait, entry
@@ -25,7 +26,8 @@
 
 if redis.replicate_commands then redis.replicate_commands() end -- a Redis 6 that replicates scripts forbids TIME
 
-local FORMAT = 2
+local FORMAT = 3
+local WITH_LIST = 2 -- of waiters in the item itself, who are forgotten: they are back with their tickets at their next poll
 local MOST_WAITERS = 1024
 local AHEAD = 3600 * 1000000 -- how far beyond our clock a token is believed
 local EXACT = 9007199254740992 -- 2^53: below, every whole number is exact
@@ -34,11 +36,11 @@ local ADDRESS_DIGITS = 20
 local operation, owner, attempt = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiters
+local read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiting
 local more
 local stored = redis.pcall('GET', KEYS[1])
 if stored then
-  read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiters,
+  read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiting,
     more = pcall(cmsgpack.unpack, stored)
 end
 
@@ -46,19 +48,18 @@ end
 -- the same and take half as long again, since its functions are made anew at every call. What is damaged is left to it.
 
 if read and format == FORMAT and type(last_token) == 'number' and last_token >= 0 and last_token < EXACT
-  and (evidence == nil or type(evidence) == 'string') and type(waiters) == 'table' and next(waiters) == nil
-  and more == nil then
+  and (evidence == nil or type(evidence) == 'string') and waiting == 0 and more == nil then
   if operation == 'request' and holder == nil then
     local token, ends = ARGV[5] == 'next' and math.max(last_token + 1, now) or tonumber(ARGV[5]), now + ARGV[4]
     if token and token > last_token and token < EXACT and (ARGV[5] == 'next' or token <= now + AHEAD) then
       local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, token, ARGV[6], owner, attempt, ends, nil, token,
-        ARGV[6], waiters))
+        ARGV[6], 0))
       return done.err and done or 'committed ' .. time[1] .. ' ' .. time[2] .. string.format(' %.0f ', token) .. ARGV[4]
     end
   elseif operation == 'release' and holder == owner and held_attempt == attempt and type(held_until) == 'number'
     and held_until > now and held_until < EXACT then
     local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, last_token, evidence, nil, nil, nil, nil, nil, nil,
-      waiters))
+      0))
     return done.err and done or 'done ' .. time[1] .. ' ' .. time[2]
   end
 end
@@ -74,44 +75,125 @@ local function is_claim(name, number, ends, ticket, entry)
     and is_text_or_nil(entry)
 end
 
-local function are_waiters(value)
-  if type(value) ~= 'table' or (#value == 0 and next(value) ~= nil) then return false end
-  for place = 1, #value do
-    local each = value[place]
-    if type(each) ~= 'table' or each.ticket == nil then return false end
-    if not is_claim(each.owner, each.attempt, each.ends, each.ticket, each.entry) then return false end
-    if each.serial ~= nil and not (is_whole(each.serial) and is_whole(each.ttl) and type(each.token) == 'string') then
-      return false
+local function damaged(key) error('DAMAGED ' .. key, 0) end
+
+local function check_item()
+  if format == WITH_LIST and type(waiting) == 'table' then format, waiting = FORMAT, 0 end
+  if not (read and format == FORMAT and is_whole(last_token) and is_text_or_nil(evidence)
+    and (holder == nil or is_claim(holder, held_attempt, held_until, held_ticket, held_entry))
+    and (held_token == nil or is_whole(held_token)) and is_whole(waiting) and more == nil) then damaged(KEYS[1]) end
+end
+
+-- The line. What has run out is passed over when it is met. Who leaves, and who comes, is written with the item.
+
+local LINE, WAITERS = KEYS[1] .. ':line', KEYS[1] .. ':waiters'
+local AT_ONCE = 4 -- of the line are looked at together
+local known, gone, come = {}, {}, nil
+
+local function asked(command, key, ...)
+  local reply = redis.pcall(command, key, ...)
+  if type(reply) ~= 'table' or not reply.err then return reply end
+  if string.find(reply.err, 'WRONGTYPE') then damaged(key) end
+  error(reply.err, 0)
+end
+
+local function waiter(name) -- nil if it does not wait
+  if gone[name] then return nil end
+  if known[name] then return known[name] end
+  local packed = asked('HGET', WAITERS, name)
+  if not packed then return nil end
+  local whole, number, ends, ticket, entry, serial, ttl, token, rest = pcall(cmsgpack.unpack, packed)
+  if not (whole and ticket and is_claim(name, number, ends, ticket, entry) and rest == nil
+    and (serial == nil or (is_whole(serial) and is_whole(ttl) and type(token) == 'string'))) then damaged(WAITERS) end
+  if ends <= now then
+    gone[name] = true
+    return nil
+  end
+  known[name] = {owner = name, attempt = number, ends = ends, ticket = ticket, entry = entry, serial = serial,
+    ttl = ttl, token = token}
+  return known[name]
+end
+
+local function in_line(from) return asked('ZRANGE', LINE, from, from + AT_ONCE - 1) end
+
+local function from_the_end(from) return asked('ZREVRANGE', LINE, from, from + AT_ONCE - 1) end
+
+local function with_ticket(ticket)
+  local words = string.format('%.0f', ticket)
+  return function(from) return asked('ZRANGEBYSCORE', LINE, words, words, 'LIMIT', from, AT_ONCE) end
+end
+
+local function each(those) -- of these who waits, but who comes
+  local from, names, place = 0, {}, 0
+  return function()
+    while true do
+      place = place + 1
+      if place > #names then
+        if from > 0 and #names < AT_ONCE then return nil end
+        names, place = those(from), 1
+        from = from + AT_ONCE
+        if not names[1] then return nil end
+      end
+      if not (come and come.owner == names[place]) then
+        local found = waiter(names[place])
+        if found then return found end
+        gone[names[place]] = true
+      end
     end
   end
-  return true
 end
 
-if not stored then
-  last_token, waiters = now, {} -- a token that this server cannot have given out before
-elseif not (read and format == FORMAT and is_whole(last_token) and is_text_or_nil(evidence)
-  and (holder == nil or is_claim(holder, held_attempt, held_until, held_ticket, held_entry))
-  and (held_token == nil or is_whole(held_token)) and are_waiters(waiters) and more == nil) then
-  return redis.error_reply('DAMAGED ' .. KEYS[1])
-end
-
--- Without what has run out. A term that ends now is over.
-
-local function let_go()
-  holder, held_attempt, held_until, held_ticket, held_token, held_entry = nil, nil, nil, nil, nil, nil
-end
-
-local function kept(is_kept) -- the waiters of whom this is true
-  local those = {}
-  for place = 1, #waiters do
-    if is_kept(waiters[place]) then those[#those + 1] = waiters[place] end
+local function is_smaller(name, ticket, than) -- equal tickets by their owners' bytes: Lua's own < follows the locale
+  if ticket ~= than then return ticket < than end
+  for position = 1, math.min(#name, #owner) do
+    local left, right = string.byte(name, position), string.byte(owner, position)
+    if left ~= right then return left < right end
   end
-  return those
+  return #name < #owner
 end
 
-if holder and held_until <= now then let_go() end
-if waiters[1] then waiters = kept(function(each) return each.ends > now end) end
-local is_mine = holder == owner and held_attempt == attempt
+local function first_of(those, but)
+  for one in each(those) do
+    if one.owner ~= but then return one end
+  end
+end
+
+local function first_but(name)
+  local found = first_of(in_line, name)
+  local is_before = come and come.owner ~= name and not (found and is_smaller(found.owner, found.ticket, come.ticket))
+  return is_before and come or found
+end
+
+local function leave(name)
+  known[name], gone[name] = nil, true
+  if come and come.owner == name then come = nil end
+end
+
+-- When there are too many, the largest ticket goes. Whoever has run out counts until it is met.
+local function add_waiter(ticket, wait, entry, serial, ttl, token)
+  local is_there = waiter(owner) ~= nil
+  come = {owner = owner, attempt = attempt, ends = now + wait, ticket = ticket, entry = entry, serial = serial,
+    ttl = ttl, token = token}
+  local many = asked('ZCARD', LINE)
+  if is_there or many < MOST_WAITERS then return end
+  local last = first_of(from_the_end, owner)
+  for _ in pairs(gone) do many = many - 1 end
+  if many >= MOST_WAITERS then leave(is_smaller(last.owner, last.ticket, ticket) and owner or last.owner) end
+end
+
+local function write_line()
+  for name in pairs(gone) do
+    redis.call('ZREM', LINE, name)
+    redis.call('HDEL', WAITERS, name)
+  end
+  if come then
+    redis.call('ZADD', LINE, string.format('%.0f', come.ticket), come.owner)
+    redis.call('HSET', WAITERS, come.owner, cmsgpack.pack(come.attempt, come.ends, come.ticket, come.entry, come.serial,
+      come.ttl, come.token))
+    known[come.owner] = come
+  end
+  gone, come = {}, nil
+end
 
 -- Ends
 
@@ -125,21 +207,15 @@ local function answer(grade, token, remaining, smaller, proof, ticket)
     .. '\n' .. (proof or '') .. (ticket or '')
 end
 
-local function channel(name) -- nil for a name of another form: nothing can be said to it, and its silence proves nothing
-  local address = string.sub(string.match(name, '([^/]*)$'), 1, ADDRESS_DIGITS)
-  if #address < ADDRESS_DIGITS or string.find(address, '[^0-9a-f]') then return nil end
-  return 'trinco:wake:' .. address
-end
-
-local function ring(name, words) -- whether somebody may have heard it
-  local where = channel(name)
-  return not where or redis.pcall('PUBLISH', where, words or name) ~= 0
-end
-
 local function written(reply)
-  local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, last_token, evidence, holder, held_attempt, held_until,
-    held_ticket, held_token, held_entry, waiters))
-  return done.err and done or reply
+  write_line()
+  redis.call('SET', KEYS[1], cmsgpack.pack(FORMAT, last_token, evidence, holder, held_attempt, held_until, held_ticket,
+    held_token, held_entry, redis.call('ZCARD', LINE)))
+  return reply
+end
+
+local function let_go()
+  holder, held_attempt, held_until, held_ticket, held_token, held_entry = nil, nil, nil, nil, nil, nil
 end
 
 local function commit_token(token, entry) held_token, last_token, evidence = token, token, entry end
@@ -154,13 +230,25 @@ local function granted(token, entry) -- what a grant does to the token; the grad
   return 'tentative', evidence
 end
 
-local function is_passed_on(first) -- whether it is the first in line's now, who knows; nil and why if that failed
-  table.remove(waiters, 1)
+-- Whoever is next
+
+local function channel(name) -- nil for a name of another form: nothing can be said to it, and its silence proves nothing
+  local address = string.sub(string.match(name, '([^/]*)$'), 1, ADDRESS_DIGITS)
+  if #address < ADDRESS_DIGITS or string.find(address, '[^0-9a-f]') then return nil end
+  return 'trinco:wake:' .. address
+end
+
+local function ring(name, words) -- whether somebody may have heard it
+  local where = channel(name)
+  return not where or redis.pcall('PUBLISH', where, words or name) ~= 0
+end
+
+local function is_passed_on(first) -- whether it is the first in line's now, who knows
+  leave(first.owner)
   holder, held_attempt, held_until, held_ticket = first.owner, first.attempt, now + first.ttl, first.ticket
   held_token, held_entry = nil, first.entry
   local grade, proof = granted(first.token, first.entry)
-  local done = written(true)
-  if done ~= true then return nil, done end
+  written()
   local token = held_token and string.format('%.0f', held_token) or '-'
   local numbers = string.format('%.0f %.0f %.0f', first.attempt, first.serial, held_until - first.ends)
   local words = '\0' .. numbers .. ' ' .. grade .. ' ' .. token .. ' ' .. #first.owner .. (proof and ' +\n' or ' -\n')
@@ -171,159 +259,143 @@ local function is_passed_on(first) -- whether it is the first in line's now, who
 end
 
 local function passed_on(reply, is_changed) -- and the first in line has it, or is woken, if nobody holds
-  while not holder and waiters[1] do
-    if waiters[1].serial and channel(waiters[1].owner) then
-      local done, problem = is_passed_on(waiters[1])
-      if problem then return problem end
-      if done then return reply end
-    elseif ring(waiters[1].owner) then
+  local first = not holder and first_but(nil)
+  while first do
+    if first.serial and channel(first.owner) then
+      if is_passed_on(first) then return reply end
+    elseif ring(first.owner) then
       break
     else
-      table.remove(waiters, 1)
+      leave(first.owner)
     end
     is_changed = true
+    first = first_but(nil)
   end
   return is_changed and written(reply) or reply
 end
 
--- The operations: first those that need nothing more
+-- The operations
 
-if operation == 'release' then -- exactly this claim, holding or waiting
-  local is_changed = is_mine
-  if is_mine then let_go() end
-  if waiters[1] then
-    local others = kept(function(each) return each.owner ~= owner or each.attempt ~= attempt end)
-    is_changed = is_changed or #others < #waiters
-    waiters = others
+local function released() -- exactly this claim, holding or waiting
+  local mine, is_changed = waiter(owner), holder == owner and held_attempt == attempt
+  if is_changed then let_go() end
+  if mine and mine.attempt == attempt then
+    leave(owner)
+    is_changed = true
   end
   return passed_on(told(is_changed and 'done' or 'gone'), is_changed)
 end
 
-if operation == 'extend' then
-  if not is_mine then return holder and answer('gone', nil, held_until - now) or told('gone') end
-  held_until = math.max(held_until, now + tonumber(ARGV[4]))
+local function extended(ttl)
+  if holder ~= owner or held_attempt ~= attempt then
+    return holder and answer('gone', nil, held_until - now) or told('gone')
+  end
+  held_until = math.max(held_until, now + ttl)
   return written(answer('committed', held_token, held_until - now))
 end
 
-if operation == 'read' then
+local function whole()
   local reply = {'item', now, last_token, evidence or false, holder and 1 or 0}
   local function tell(...)
     for place = 1, select('#', ...) do reply[#reply + 1] = select(place, ...) or false end
   end
   if holder then tell(holder, held_attempt, held_until, held_ticket, held_token, held_entry) end
-  for _, each in ipairs(waiters) do tell(each.owner, each.attempt, each.ends, each.ticket, each.entry) end
+  for one in each(in_line) do tell(one.owner, one.attempt, one.ends, one.ticket, one.entry) end
   return reply
 end
 
--- What the others need
-
-local function is_smaller(name, ticket, than) -- equal tickets by their owners' bytes: Lua's own < follows the locale
-  if ticket ~= than then return ticket < than end
-  for position = 1, math.min(#name, #owner) do
-    local left, right = string.byte(name, position), string.byte(owner, position)
-    if left ~= right then return left < right end
-  end
-  return #name < #owner
-end
-
 local function has_smaller(ticket)
-  for place = 1, #waiters do
-    local each = waiters[place]
-    if each.owner ~= owner and (ticket == nil or is_smaller(each.owner, each.ticket, ticket)) then return true end
-  end
-  return false
+  local first = first_but(owner)
+  return first ~= nil and (ticket == nil or is_smaller(first.owner, first.ticket, ticket))
 end
 
 local function knows_later()
   if holder == owner and held_attempt > attempt then return true end
-  for place = 1, #waiters do
-    if waiters[place].owner == owner and waiters[place].attempt > attempt then return true end
-  end
-  return false
+  local mine = waiter(owner)
+  return mine ~= nil and mine.attempt > attempt
 end
 
-local function is_another(each) return each.owner ~= owner end
-
-local function add_waiter(ticket, wait, entry, serial, ttl, token) -- when there are too many, the largest ticket goes
-  local others, place = kept(is_another), 1
-  while others[place] and is_smaller(others[place].owner, others[place].ticket, ticket) do place = place + 1 end
-  table.insert(others, place, {owner = owner, attempt = attempt, ends = now + wait, ticket = ticket, entry = entry,
-    serial = serial, ttl = ttl, token = token})
-  if #others > MOST_WAITERS then table.remove(others) end
-  waiters = others
-end
-
-if operation == 'commit' then
-  local token = tonumber(ARGV[4])
-  if not is_mine then return answer('gone', nil, 0, false, evidence) end
+local function committed(token, entry)
+  if holder ~= owner or held_attempt ~= attempt then return answer('gone', nil, 0, false, evidence) end
   if held_token == token then return answer('committed', token, 0) end
   if token <= last_token then return answer('refused', nil, 0, false, evidence) end
-  commit_token(token, ARGV[5])
+  commit_token(token, entry)
   return written(answer('committed', token, 0, has_smaller(held_ticket)))
 end
 
-if operation == 'yield' then
-  local ticket, wait = tonumber(ARGV[4]), tonumber(ARGV[5])
+local function yielded(ticket, wait, entry)
+  local is_mine = holder == owner and held_attempt == attempt
   if is_mine then
     let_go()
-    if wait ~= 0 and ticket and not knows_later() then add_waiter(ticket, wait, ARGV[6]) end
+    if wait ~= 0 and ticket and not knows_later() then add_waiter(ticket, wait, entry) end
   end
   return passed_on(told(is_mine and 'done' or 'gone'), is_mine)
 end
 
-local ttl, token, entry, ticket, wait, serial = tonumber(ARGV[4]), ARGV[5], ARGV[6], nil, 0, nil
-if operation == 'queue' then
-  ticket, wait, serial, entry = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-elseif operation ~= 'request' then
-  return redis.error_reply('UNKNOWN operation')
+local function largest_entry() -- of the tickets of anybody else: the holder's, or the first in line's of these
+  local found = first_of(from_the_end, owner)
+  if holder and holder ~= owner and held_ticket and not (found and found.ticket > held_ticket) then return held_entry end
+  return found and first_of(with_ticket(found.ticket), owner).entry
 end
 
-local is_changed = false
-while not holder and waiters[1] and waiters[1].owner ~= owner
-  and (not ticket or is_smaller(waiters[1].owner, waiters[1].ticket, ticket)) and not ring(waiters[1].owner) do
-  table.remove(waiters, 1) -- it died together with whoever held before it, and would keep us out until its time is up
-  is_changed = true
-end
-
-local largest, largest_entry = nil, nil -- of the tickets of anybody else
-if holder and holder ~= owner and held_ticket then largest, largest_entry = held_ticket, held_entry end
-for place = 1, #waiters do
-  local each = waiters[place]
-  if each.owner ~= owner and (not largest or each.ticket > largest) then
-    largest, largest_entry = each.ticket, each.entry
+local function is_cleared(ticket) -- of those before us who died together with whoever held before: whether there were any
+  local were_any, first = false, not holder and first_but(nil)
+  while first and first.owner ~= owner and (not ticket or is_smaller(first.owner, first.ticket, ticket))
+    and not ring(first.owner) do
+    leave(first.owner)
+    were_any, first = true, first_but(nil)
   end
+  return were_any
 end
 
-local is_late = knows_later()
-if is_late or (holder and holder ~= owner) or (not holder and has_smaller(ticket)) then
-  if not ticket or wait == 0 then
-    local reply = answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
+local function requested(ttl, token, entry, ticket, wait, serial)
+  local is_changed, is_late = is_cleared(ticket), knows_later()
+  local largest = largest_entry()
+  if is_late or (holder and holder ~= owner) or (not holder and has_smaller(ticket)) then
+    if ticket and wait ~= 0 then
+      local mine = waiter(owner)
+      local waits_already = mine and mine.attempt == attempt and mine.ticket == ticket
+        and not serial and mine.ends - now > wait / 2
+      if not (is_late or waits_already) then
+        add_waiter(ticket, wait, entry, serial, serial and ttl, serial and token)
+        is_changed = true
+      end
+      if holder and held_ticket and holder ~= owner and not is_smaller(holder, held_ticket, ticket) then
+        ring(holder) -- it must yield if it does not hold the whole yet; its silence proves nothing
+      end
+    end
+    local reply = answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest)
     return is_changed and written(reply) or reply
   end
-  local stays_as_it_is = is_late
-  for place = 1, #waiters do
-    local each = waiters[place]
-    if each.owner == owner and each.attempt == attempt and each.ticket == ticket then
-      stays_as_it_is = is_late or (not serial and each.ends - now > wait / 2) -- it waits already
-    end
+  if holder == owner and held_attempt == attempt then
+    held_until = math.max(held_until, now + ttl)
+  else
+    holder, held_attempt, held_until, held_token = owner, attempt, now + ttl, nil
   end
-  if not stays_as_it_is then add_waiter(ticket, wait, entry, serial, serial and ttl, serial and token) end
-  if holder and held_ticket and holder ~= owner and not is_smaller(holder, held_ticket, ticket) then
-    ring(holder) -- it must yield if it does not hold the whole yet; its silence proves nothing
-  end
-  local reply = answer('refused', nil, holder and held_until - now or 0, has_smaller(ticket), nil, largest_entry)
-  return stays_as_it_is and not is_changed and reply or written(reply)
+  held_ticket, held_entry = ticket, entry
+  if waiter(owner) then leave(owner) end
+  if token == 'next' and not held_token and last_token + 1 >= EXACT then error('EXHAUSTED no token is left', 0) end
+  local grade, proof = granted(token, entry)
+  return written(answer(grade, held_token, held_until - now, has_smaller(ticket), proof, largest))
 end
 
-if is_mine then
-  held_until = math.max(held_until, now + ttl)
-else
-  holder, held_attempt, held_until, held_token = owner, attempt, now + ttl, nil
+local function decided()
+  if stored then
+    check_item()
+    if holder and held_until <= now then let_go() end -- a term that ends now is over
+  else
+    last_token = now -- a token that this server cannot have given out before
+  end
+  if operation == 'release' then return released() end
+  if operation == 'extend' then return extended(tonumber(ARGV[4])) end
+  if operation == 'read' then return whole() end
+  if operation == 'commit' then return committed(tonumber(ARGV[4]), ARGV[5]) end
+  if operation == 'yield' then return yielded(tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]) end
+  if operation == 'request' then return requested(tonumber(ARGV[4]), ARGV[5], ARGV[6], nil, 0, nil) end
+  if operation ~= 'queue' then error('UNKNOWN operation', 0) end
+  return requested(tonumber(ARGV[4]), ARGV[5], ARGV[9], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]))
 end
-held_ticket, held_entry = ticket, entry
-if waiters[1] then waiters = kept(is_another) end
-if token == 'next' and not held_token and last_token + 1 >= EXACT then
-  return redis.error_reply('EXHAUSTED no token is left')
-end
-local grade, proof = granted(token, entry)
-return written(answer(grade, held_token, held_until - now, has_smaller(ticket), proof, largest_entry))
+
+local is_decided, reply = pcall(decided)
+if is_decided or type(reply) == 'table' then return reply end
+return redis.error_reply(reply)

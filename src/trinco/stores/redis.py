@@ -1,8 +1,9 @@
 """One Redis server (or Valkey, or any that speaks RESP3 and runs Lua) as a store: one access is one round trip.
 
-The item is one string under ``trinco:{name}``; ``redis.lua`` is the twin of ``Item.apply`` and runs inside the server,
-by whose own clock it goes. What is let go of is handed over to the first in line, and the script publishes that to the
-channel of the waiter's process. One connection carries accesses, answers and what is published.
+The item is one string under ``trinco:{name}``, with a sorted set and a hash beside it while somebody waits;
+``redis.lua`` is the twin of ``Item.apply`` and runs inside the server, by whose own clock it goes. What is let go of is
+handed over to the first in line, and the script publishes that to the channel of the waiter's process. One connection
+carries accesses, answers and what is published.
 
 The vendor's client makes the connection (DNS, TLS, unix sockets). From then on it is ours, so that no server can make
 us wait or fill our memory: see ``resp``. A server that may have forgotten stays out: see ``redis_epoch``.

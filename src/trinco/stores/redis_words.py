@@ -43,8 +43,8 @@ SCRIPT_NAME = sha1(SCRIPT, usedforsecurity=False).hexdigest()
 ADVICE = {
     "NOAUTH": "it wants a password: redis://:PASSWORD@host, or redis://USER:PASSWORD@host",
     "WRONGPASS": "the user or the password is wrong",
-    "NOPERM": "this user may not do what locks need: SELECT, EVALSHA, EVAL, SCRIPT, GET, SET, SCAN, TIME, INFO, "
-    "PUBLISH and SUBSCRIBE on the keys and channels trinco:*",
+    "NOPERM": "this user may not do what locks need; allow it +select +evalsha +eval +script +get +set +scan +time "
+    "+info +publish +subscribe +@hash +@sortedset ~trinco:* &trinco:*",
     "READONLY": "this is a replica, which cannot grant anything: give the address of the primary",
     "OOM": "its memory is full, so nothing was done: free some, or raise maxmemory",
     "LOADING": "it is still loading its data: ask again in a moment",

@@ -9,6 +9,7 @@ import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from trinco.core.errors import StoreUnavailable, UsageError
+from trinco.locks.agenda import NEVER
 from trinco.locks.aio.background import from_any_thread, has_ended, running_loop, start_in_background
 from trinco.locks.aio.keeping import Keeping
 from trinco.locks.aio.lease import AsyncLease
@@ -24,7 +25,7 @@ from trinco.locks.books import (
     unrenewed,
     why_over,
 )
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
 from trinco.locks.options import Options

@@ -11,10 +11,11 @@ from typing import Any
 import anyio
 
 from trinco.core.errors import StoreUnavailable
+from trinco.locks.agenda import NEVER
 from trinco.locks.aio.background import start_in_background
 from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.books import LINGER, Books, is_renewing
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.hub import Hub
 from trinco.locks.lease import Lease
 
 

@@ -13,8 +13,9 @@ import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from trinco.core.errors import StoreUnavailable
+from trinco.locks.agenda import NEVER
 from trinco.locks.aio.background import is_trio
-from trinco.locks.hub import NEVER, Hub
+from trinco.locks.hub import Hub
 from trinco.locks.waiting import CLOSED, GLANCE, LONGEST_SLEEP
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ LONGEST_TURN = 0.001
 
 
 class AsyncWaiting:
-    __slots__ = ("_alarm", "_at_poller", "_loop", "_seen", "_sleepers", "_watched", "_yielded_at", "hub")
+    __slots__ = ("_alarm", "_at_poller", "_loop", "_rises_at", "_seen", "_sleepers", "_watched", "_yielded_at", "hub")
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
@@ -43,6 +44,8 @@ class AsyncWaiting:
         """What wakes whoever waits, at the latest. It stays set when a wait is over."""
         self._yielded_at = 0.0
         self._at_poller = False
+        self._rises_at = NEVER
+        """When whoever is there looks at the timers, at the latest."""
         self._sleepers: list[anyio.Event] = []
 
     def wake_all(self) -> None:
@@ -76,6 +79,10 @@ class AsyncWaiting:
                 due = soon if now < soon else hub.next_due()
                 nap = min(deadline - now, due - now, LONGEST_SLEEP)
                 if self._at_poller:
+                    if now >= soon:
+                        nap = min(deadline - now, LONGEST_SLEEP)  # the timers are for whoever is at the poller
+                        if due < self._rises_at:
+                            self._bell()()
                     await self._sleep(nap, sleepers)
                 else:
                     await self._poll(nap, sleepers)
@@ -98,8 +105,8 @@ class AsyncWaiting:
         """Whoever else takes in meanwhile what we wait for wakes us: the poller does not see it any more."""
         hub = self.hub
         hub.start_polling()
-        self._at_poller = True
-        wake = hub.ring if is_trio() else self._wake
+        self._at_poller, self._rises_at = True, hub.clock() + nap
+        wake = self._bell()
         for sleeper in sleepers:
             sleeper.wakers.append(wake)
         try:
@@ -142,6 +149,10 @@ class AsyncWaiting:
     def _ring(self) -> None:
         self._alarm = None
         self._wake()
+
+    def _bell(self) -> "Callable[[], None]":
+        """What wakes whoever is at the poller."""
+        return self.hub.ring if is_trio() else self._wake
 
     def _wake(self) -> None:
         if self._seen is not None:
