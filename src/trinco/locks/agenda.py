@@ -1,8 +1,8 @@
 """When to look after whom: the timers of everybody in a hub, in the order in which they are due.
 
-A timer that is set puts whose it is on the agenda. One that is cancelled, or set again, is not looked for there: what is
-left of it is passed over when its time has come. So a thousand who wait cost whoever asks for the next one no more than
-two do.
+A timer that is set puts whose it is on the agenda. One that is cancelled, or set again, is not looked for there: what
+is left of it is passed over when its time has come. So a thousand who wait cost whoever asks for the next one no more
+than two do.
 """
 
 from _heapq import heapify, heappop, heappush  # what heapq is made of: all who start ``trinco run`` pay for imports
