@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from trinco.core.ids import NOBODY, bit, members
+from trinco.core.ids import bit
+from trinco.lab.exhibits.forks import AnybodysGuess, ReturnsAtWill
 from trinco.protocols.permission.campos_carvalho import CamposCarvalho, Forks
 from trinco.protocols.permission.forks_arbiter import Arbiter
 from trinco.protocols.permission.forks_codes import ArbiterSays, ClientSays
-from trinco.protocols.permission.forks_predictor import Predictor
 
 
 class LosesTheRequestToken(CamposCarvalho):
@@ -133,41 +133,6 @@ class NeverAsksStrongly(Arbiter):
     def recall(self, owner):
         arbiter, answer = Arbiter.recall(self, owner)
         return (arbiter, (owner, ArbiterSays.REQUEST)) if answer else (self, None)
-
-
-class AnybodysGuess(Predictor):
-    """Whatever a predictor may say, ours or a better one."""
-
-    __slots__ = ()
-
-    def used_again(self, forks):
-        pass
-
-    def lost(self, forks):
-        pass
-
-
-class ReturnsAtWill(CamposCarvalho):
-    """When it leaves, it may give back any forks unasked."""
-
-    __slots__ = ()
-
-    def return_unasked(self, ctx):
-        returned = NOBODY
-        for arbiter in members(self.forks & ~self.requests):
-            returned |= bit(arbiter) * ctx.choose(2)
-        self.give_back_unasked(ctx, returned)
-
-
-class ListensWithoutTheFork(ReturnsAtWill):
-    """R9 as printed."""
-
-    __slots__ = ()
-
-    def hear(self, arbiter, code):
-        ReturnsAtWill.hear(self, arbiter, code)
-        if code is ArbiterSays.REQUEST:
-            self.requests |= bit(arbiter)
 
 
 class ReturnsWithoutTheToken(ReturnsAtWill):

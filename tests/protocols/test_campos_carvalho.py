@@ -239,14 +239,6 @@ def test_who_has_not_eaten_must_not_go_to_the_end_of_the_list(classes: dict) -> 
     assert result.violation.text == "the order of precedence runs in a circle"
 
 
-def test_a_client_that_returns_forks_must_not_listen_when_it_is_asked_without_having_the_fork() -> None:
-    """R9 as printed: it asks once too often, and again, without end."""
-    nodes = mutants.seated(**PAIR, client=mutants.ListensWithoutTheFork)
-    result = check(Model(nodes=nodes, inputs={"acquire": None}, never=[more_are_under_way_than(4)]))
-    assert result.violation is not None
-    assert result.violation.text == "more than 4 messages are under way from one node to another"
-
-
 def test_an_arbiter_that_is_returned_forks_must_forget_that_it_could_have_asked() -> None:
     """R13 as printed: the one who returned the fork seems to want it, gets it, returns it, for ever."""
 

@@ -1,21 +1,24 @@
 """Flaws of the Byzantine bakery's paper (seed 000) in the tickets, by their numbers in the spec. No timer ever fires
 here."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from trinco.check.model import Model
 from trinco.check.view import View
 from trinco.core.context import INSIDE, Context
+from trinco.core.ids import NOBODY, Ids, bit
 from trinco.core.message import Message
 from trinco.core.monitor import TokenRises
 from trinco.core.node import Node
-from trinco.lab.exhibits.bakery_instance import LOCK, untimed
+from trinco.core.signed import Signed
+from trinco.lab.exhibits.bakery_instance import LOCK, first_ticket, untimed
 from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.protocols.bakery.automaton import Move, State
-from trinco.protocols.bakery.certificates import Begun, Judge
+from trinco.protocols.bakery.certificates import Begun, Judge, Ticket
 from trinco.protocols.bakery.lying_servers import Inflate
 from trinco.protocols.bakery.messages import Certificate, Exit, Get, GetReply, Set, SetReply
 from trinco.protocols.bakery.server import Server
+from trinco.protocols.bakery.suspicion import change
 from trinco.protocols.bakery.system import Bakery
 from trinco.protocols.bakery.tickets import Tickets
 from trinco.protocols.bakery.turns import Turn
@@ -91,8 +94,73 @@ class JumpsTheQueue(Node):
             self.voted_for = message.vote is not None
 
 
+@dataclass(slots=True)
+class UsesOldAnswers(Node):
+    """A client that lies: in its second turn it sets a ticket by what it was told in its first, which is over."""
+
+    old: Set
+    voters: Ids = NOBODY
+
+    @property
+    def voted_for(self) -> bool:
+        return self.voters.bit_count() > 1
+
+    def ask(self, ctx: Context) -> None:
+        ctx.broadcast(Get(2, ctx.sign(Begun(LOCK, ctx.me, 2))), to=SERVERS)
+
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
+        if isinstance(message, GetReply):
+            ctx.send(source, change(self.old, sid=2))
+        elif isinstance(message, SetReply) and message.vote is not None:
+            self.voters |= bit(source)
+
+
+class OfAnyTurn(Judge):
+    """An answer to GET is good for its client, whichever turn it was asked in."""
+
+    __slots__ = ()
+
+    def _claimed_in(self, reply: GetReply, client: int, sid: int) -> int | None:
+        return Judge._claimed_in(self, reply, client, reply.highest.body.sid)
+
+
+@dataclass(slots=True)
+class AcceptsOnce(Server):
+    """Remembers every justification for ever, and accepts none a second time."""
+
+    accepted: frozenset[tuple[GetReply, ...]] = frozenset()
+
+    def _move_of_set(self, ctx: Context, turn: Turn, message: Set) -> Move:
+        used = message.justification in self.accepted
+        return Move.FAULT if used and turn.state is State.E1 else Server._move_of_set(self, ctx, turn, message)
+
+    def on_set(self, ctx: Context, client: int, message: Set) -> None:
+        self.accepted |= {message.justification}
+        Server.on_set(self, ctx, client, message)
+
+
+SERVERS = (2, 3, 4)
+
+
+def _one_has_old_answers(server: type[Server], judge: type[Judge]) -> Model:
+    """Three servers, f=0, of which two are a quorum. In its first turn p0 had answers of all three, set ticket 1 with
+    those of p2 and p3, and left."""
+    _, client, *servers = untimed(5, f=0, servers=3)
+    used, kept = first_ticket(0, SERVERS[:2]), first_ticket(0, SERVERS[1:])
+    nodes: list[Node] = [UsesOldAnswers(kept), client]
+    for each in servers:
+        each.judge = judge(*astuple(each.judge))
+        each.tickets = Tickets(each.judge, highest=1, certified=1, certificate=(Signed(2, Ticket(LOCK, 1)),))
+        each.last = ((0, 1),)
+        node = server.in_place_of(each)
+        if isinstance(node, AcceptsOnce):
+            node.accepted = frozenset({used.justification})
+        nodes.append(node)
+    return Model(nodes=nodes, inputs={"acquire": 1, "ask": 1}, never=[in_beside_a_correct_client])
+
+
 def in_beside_a_correct_client(view: View) -> bool:
-    """who has shown no justification has the votes of a quorum, and a correct client is inside"""
+    """a liar has the votes of a quorum, and a correct client is inside"""
     return bool(view.node(0).voted_for) and view.phase(1) is INSIDE
 
 
@@ -113,6 +181,18 @@ EXHIBITS = (
         breaks="monitor",
         model=lambda: _two_in_turn(RestartsTickets),
         mended=lambda: _two_in_turn(Server),
+    ),
+    Exhibit(
+        name="bakery/F10",
+        title="a justification that is accepted once, and belongs to no turn",
+        printed="seed 000, section 5.3, E1: 'cada servidor aceita cada justificativa apenas uma vez'",
+        lesson="Who has more answers than a quorum has several justifications of the same ticket, and each is accepted "
+        "once: one in its turn, another in a later turn, where the ticket is below that of who is inside. Besides, "
+        "servers would have to remember all there ever were. An answer must be to the GET of one turn, and a turn is "
+        "begun once.",
+        breaks="never",
+        model=lambda: _one_has_old_answers(AcceptsOnce, OfAnyTurn),
+        mended=lambda: _one_has_old_answers(Server, Judge),
     ),
     Exhibit(
         name="bakery/F11",

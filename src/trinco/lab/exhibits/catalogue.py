@@ -4,6 +4,7 @@ from trinco.core.errors import UsageError
 from trinco.core.nearest import suggest
 from trinco.lab.exhibits import (
     bakery_automaton,
+    bakery_holding,
     bakery_objects,
     bakery_removal,
     bakery_tickets,
@@ -39,6 +40,7 @@ def by_number(exhibit: Exhibit) -> tuple[int, str]:
 BAKERY = sorted(
     (
         *bakery_automaton.EXHIBITS,
+        *bakery_holding.EXHIBITS,
         *bakery_objects.EXHIBITS,
         *bakery_removal.EXHIBITS,
         *bakery_tickets.EXHIBITS,

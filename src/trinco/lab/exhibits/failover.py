@@ -1,6 +1,6 @@
 """Failover, broken: a coordinator that is replaced too hastily, a token that is made anew too carelessly."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trinco.check.model import Model
@@ -13,7 +13,7 @@ from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.protocols import coordinator_failover
 from trinco.protocols.coordinator_failover import CoordinatorFailover, Grant
 from trinco.protocols.detection.perfect import CRASHED
-from trinco.protocols.token import regenerating_ring
+from trinco.protocols.token import regenerating_ring, token_ring
 from trinco.protocols.token.regenerating_ring import Epoch, Query, RegeneratingRing
 
 
@@ -119,6 +119,10 @@ def _ring(kind: type[Node], entries: int = 1) -> Model:
     return Model(nodes=nodes, inputs={"acquire": entries}, crashes=1)
 
 
+def _two_in_a_ring(system: Callable[[int], Sequence[Node]]) -> Model:
+    return Model(nodes=system(2), crashes=1)
+
+
 def _ring_without_its_first(kind: type[Node], network: Network) -> Model:
     """The token is lost with process 0. There is one more crash, and two processes stay alive."""
     nodes: Sequence[Node] = [Gone(4), *(kind.in_place_of(node) for node in regenerating_ring.system(4)[1:])]
@@ -126,6 +130,16 @@ def _ring_without_its_first(kind: type[Node], network: Network) -> Model:
 
 
 EXHIBITS = (
+    Exhibit(
+        name="slides/S-6",
+        title="a ring whose token is lost with the process that had it",
+        printed="slides, algoritmo baseado em anel: 'perca do testemunho' is named, what to do about it is not",
+        lesson="Holding the token is the only permission there is, and nobody can tell a token that is lost from one "
+        "that is late. Crashes have to be noticed, and a lost token made anew; with care, as the next ones show.",
+        breaks="deadlock",
+        model=lambda: _two_in_a_ring(token_ring.system),
+        mended=lambda: _two_in_a_ring(regenerating_ring.system),
+    ),
     Exhibit(
         name="slides/S-9",
         title="a coordinator's successor that grants before everybody has told it where it stands",

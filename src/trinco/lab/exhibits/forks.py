@@ -5,11 +5,14 @@ from dataclasses import replace
 
 from trinco.check.model import Model
 from trinco.core.context import Context
-from trinco.core.ids import NOBODY, Ids, bit
+from trinco.core.ids import NOBODY, Ids, bit, members
 from trinco.core.node import Node
 from trinco.lab.exhibits.exhibit import Exhibit
+from trinco.lab.forks_invariants import more_are_under_way_than
 from trinco.protocols.permission.campos_carvalho import ArbiterHost, CamposCarvalho, Forks, Rule
 from trinco.protocols.permission.forks_arbiter import Arbiter
+from trinco.protocols.permission.forks_codes import ArbiterSays
+from trinco.protocols.permission.forks_predictor import Predictor
 
 
 class AsksTwice(Arbiter):
@@ -55,6 +58,41 @@ class EatsFirst(CamposCarvalho):
         return (self.eat, bit(self.me) if hungry and self.forks == self.quorum else NOBODY), *rules
 
 
+class AnybodysGuess(Predictor):
+    """Whatever a predictor may say, ours or a better one."""
+
+    __slots__ = ()
+
+    def used_again(self, forks: Ids) -> None:
+        pass
+
+    def lost(self, forks: Ids) -> None:
+        pass
+
+
+class ReturnsAtWill(CamposCarvalho):
+    """When it leaves, it may give back any forks unasked."""
+
+    __slots__ = ()
+
+    def return_unasked(self, ctx: Context) -> None:
+        returned = NOBODY
+        for arbiter in members(self.forks & ~self.requests):
+            returned |= bit(arbiter) * ctx.choose(2)
+        self.give_back_unasked(ctx, returned)
+
+
+class ListensWithoutTheFork(ReturnsAtWill):
+    """R9 as printed: whoever is asked for a fork notes it, also when it has given the fork back."""
+
+    __slots__ = ()
+
+    def hear(self, arbiter: int, code: ArbiterSays) -> None:
+        ReturnsAtWill.hear(self, arbiter, code)
+        if code is ArbiterSays.REQUEST:
+            self.requests |= bit(arbiter)
+
+
 def _arbitrated(nodes: Sequence[ArbiterHost], kind: type[Arbiter]) -> Sequence[ArbiterHost]:
     for node in nodes:
         node.arbiters = tuple(kind(each.number, each.priorities) for each in node.arbiters)
@@ -65,6 +103,21 @@ def _two_at_rest(kind: type[Arbiter]) -> Model:
     """The arbiter runs at a third node: with a client beside it, all of it would happen in one step that never ends."""
     nodes = Forks().seated(quorums=((2,), (2,)), hosts={2: 2})
     return Model(nodes=_arbitrated(nodes, kind), reachable={"a rest": lambda view: view.quiet()})
+
+
+TOO_MANY = more_are_under_way_than(4)
+
+
+def _two_return_forks(kind: type[ReturnsAtWill]) -> Model:
+    """As above. Asking goes on for ever: only then do superfluous requests pile up."""
+    nodes: list[Node] = []
+    for node in Forks().seated(quorums=((2,), (2,)), hosts={2: 2}):
+        if isinstance(node, CamposCarvalho):
+            node.predictor = AnybodysGuess((), ())
+            nodes.append(kind.in_place_of(node))
+        else:
+            nodes.append(node)
+    return Model(nodes=nodes, inputs={"acquire": None}, never=[TOO_MANY])
 
 
 def _two(kind: type[CamposCarvalho]) -> list[Node]:
@@ -149,5 +202,16 @@ EXHIBITS = (
         breaks="starvation",
         model=lambda: Model(nodes=_two(EatsFirst), inputs={"acquire": None}),
         mended=lambda: Model(nodes=_two(CamposCarvalho), inputs={"acquire": None}),
+    ),
+    Exhibit(
+        name="forks/F7",
+        title="a request for a fork that is noted by who has already given it back",
+        printed="Campos & Carvalho 1988, R9: req becomes true, whether the fork is here or not",
+        lesson="As printed it does no harm once the rest is mended, for nobody is asked for a fork that it does not "
+        "have. Where forks are returned unasked, which is ours, a fork and the request for it may cross: the request "
+        "token is then counted twice, and the client asks once too often, again and again.",
+        breaks="never",
+        model=lambda: _two_return_forks(ListensWithoutTheFork),
+        mended=lambda: _two_return_forks(ReturnsAtWill),
     ),
 )

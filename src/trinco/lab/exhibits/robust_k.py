@@ -19,6 +19,7 @@ from trinco.lab.exhibits.exhibit import Exhibit
 from trinco.protocols.broadcast.spanning_tree import Ack, Retry, Rules, SpanningTree, Tree
 from trinco.protocols.detection.hi_adsd import HiAdsd, Timing
 from trinco.protocols.permission.robust_k import Request, RobustK, replaced
+from trinco.protocols.permission.robust_k_recovery import RecoveringRobustK
 
 REPEATS, REPEATS_ALL, NEVER_REPEATS = Rules(), Rules(retry=Retry.WHOLE_TREE), Rules(retry=Retry.NEVER)
 
@@ -241,6 +242,10 @@ def _told_directly(kind: type[RobustK], n: int, crashes: int = 0) -> Model:
     return Model(nodes=nodes, network=Network.UNORDERED, inputs=inputs, crashes=crashes)
 
 
+def _one_comes_back(kind: type[RobustK]) -> Model:
+    return Model(nodes=[kind(me, 2, 1) for me in range(2)], crashes=1, restarts=1)
+
+
 def _tested(timing: Timing) -> Model:
     """A tick is more than it takes to ask and to answer."""
     nodes = [RobustK(me, 2, 1, detector=HiAdsd(me, 2, timing)) for me in range(2)]
@@ -361,6 +366,17 @@ EXHIBITS = (
         breaks="unreachable",
         model=lambda: _over_loss(Rules(acknowledges_again=False)),
         mended=lambda: _over_loss(Rules()),
+    ),
+    Exhibit(
+        name="robust-k/F16",
+        title="a process that comes back, and that nobody listens to any more",
+        printed="the same, algorithm 2, lines 20 and 25: whoever is suspected is ignored, and suspects only grow",
+        lesson="A crash is for ever in the paper. A process that starts anew knows nothing of that: it asks all, and "
+        "those who suspect it never answer. It has to join as somebody new, and to learn the clocks of all before it "
+        "asks.",
+        breaks="deadlock",
+        model=lambda: _one_comes_back(RobustK),
+        mended=lambda: _one_comes_back(RecoveringRobustK),
     ),
     Exhibit(
         name="robust-k/eventually-perfect",

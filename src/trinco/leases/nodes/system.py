@@ -8,8 +8,9 @@ Assumes: every correct store is linearizable and its clock runs within rho of th
 Clients may crash: their leases run out. Messages per entry when nobody else asks: to and from every store, for each
 access of its base algorithm and for the release; under contention a waiter polls, and there is no bound.
 
-Against the paper: corrections, 24 of them with an exhibit ``lease/E..``; waiting by priority instead of random
-back-off; fencing tokens that f liars cannot turn back. Nodes 0, 1, .. are the clients; the stores follow.
+Against the paper: corrections, 24 of them with an exhibit ``lease/E..``; entries that say for which lock and at which
+store they count (E19); waiting by priority instead of random back-off; fencing tokens that f liars cannot turn back.
+Nodes 0, 1, .. are the clients; the stores follow.
 """
 
 from collections.abc import Sequence

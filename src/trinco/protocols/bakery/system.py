@@ -11,10 +11,11 @@ Mutual exclusion is between correct clients. Messages: 6n for n servers when nob
 when somebody does, a few more to certify tickets, and 2n for every D/4 that the wait or the stay lasts.
 
 Against the paper: quorums for any n (``quorums``); entry by q votes instead of reading registers; whom one waits for is
-fixed at SET; tickets never restart, and are certified; a leave is legal from E1 and E2; no reliable broadcast among the
-servers; removal by q signatures, never by one server alone; leases and fencing tokens (ticket, client). A GET is
-signed by its client, and a suspicion shows that signature: otherwise one lying server could have every next turn of a
-correct client removed before it begins, since servers that do not know a turn join in suspecting it.
+fixed at SET; tickets never restart, and are certified; a justification is good for one turn; a leave is legal from E1
+and E2; no reliable broadcast among the servers; removal by q signatures, never by one server alone; leases that are
+renewed for so long only, and fencing tokens (ticket, client). A GET is signed by its client, and a suspicion shows that
+signature: otherwise one lying server could have every next turn of a correct client removed before it begins, since
+servers that do not know a turn join in suspecting it.
 Clients that are gone are forgotten after a while (``freshness``), for which clocks have to agree roughly.
 
 Nodes 0, 1, .. are the clients; the servers follow.

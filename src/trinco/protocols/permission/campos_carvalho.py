@@ -23,8 +23,8 @@ Against the print (seed 002, rules R1 to R17), by the numbers of the exhibits ``
 - F6: whoever is asked for a dirty fork gives it back before it eats again (R2 waits for R6).
 - A fork and a request together are one message, for which the print has no code: see ``forks_codes``. To have them
   together, whoever leaves keeps its forks for a moment: it may be about to ask again.
-- Who is asked for a fork that it does not have need not listen (R9). Only where forks are returned unasked, which is
-  ours (``forks_predictor``), does it matter.
+- F7: who is asked for a fork that it does not have does not listen (R9). Only where forks are returned unasked, which
+  is ours (``forks_predictor``), does it matter.
 - Where there is no plane for n, the paper adds fictitious nodes; who runs their arbiters stands in ``quorums.padding``.
 
 The paper's worst case, 4 sqrt n, leaves out that forks are lost before eating. Its average, 1.5 sqrt n, has everybody

@@ -12,12 +12,13 @@ last perhaps k-1 fewer. Two improvements are settings: a REPLY that is sent at o
 directly to all, which takes no ACK at all (a tree saves no message, it only spares the root). With k above 1 the oldest
 request is not always served first; with k = 1 it is, and (timestamp, id) of a grant never falls: a fencing token.
 
-Against the print (algorithm 2; the numbers are those of the spec, F1 to F9 are exhibits): a request advances the clock
-(F2) and is one step with what it awaits (F1). Replies say which request they answer, and who has permitted is a set;
-the printed counters go wrong by one reply too many (F3, F4), by the order of two lines when a process crashes (F5), and
-by stale replies (F12). The older request goes first, as in line 21; the prose has it the other way round (F7). What a
-process crashed with is forgotten (F13). A third improvement is the detector's: who finds by its own test that a process
-has crashed tells all, which they would else learn one after the other.
+Against the print (algorithm 2; the numbers are those of the exhibits and remarks ``robust-k/F..``): a request advances
+the clock (F2) and is one step with what it awaits (F1). Replies say which request they answer, and who has permitted is
+a set; the printed counters go wrong by one reply too many (F3, F4), by the order of two lines when a process crashes
+(F5), and by stale replies (F12). The older request goes first, as in line 21; the prose has it the other way round
+(F7). What a process crashed with is forgotten (F13); one that comes back takes ``robust_k_recovery`` (F16). A third
+improvement is the detector's: who finds by its own test that a process has crashed tells all, which they would else
+learn one after the other.
 """
 
 from collections.abc import Sequence

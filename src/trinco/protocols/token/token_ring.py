@@ -3,8 +3,8 @@
 The processes form a ring by their ids, and one token (testemunho) goes round it. Whoever holds the token may enter; it
 passes the token on when it leaves, or at once when it does not want to enter. The token travels even when nobody asks.
 
-Assumes: no crash, no loss: a lost token, or two of them (``token-ring/two-tokens``), break it. Messages per entry: one
-when everybody enters at every visit, n for a single process that always asks, unbounded when nobody does.
+Assumes: no crash, no loss: a lost token (``slides/S-6``), or two (``token-ring/two-tokens``), break it. Messages per
+entry: one when everybody enters at every visit, n for a single process that always asks, unbounded when nobody does.
 
 Against the slides: their prose says 1 to n messages, their table 1 to infinity; the table is right.
 """
