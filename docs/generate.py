@@ -15,6 +15,7 @@ from typing import Any
 
 from advice import ADVICE
 from figures import evidence, found, measured
+from remarks import REMARKS, Remark
 from rich.console import Console
 from rich.text import Text
 from sessions import refreshed
@@ -248,7 +249,22 @@ def exhibits() -> str:
 Flaws as they were printed or built, kept alive. `trinco exhibit NAME` finds the shortest counterexample of one and
 draws it; that each is caught, by the checker and in every test run, is our proof that green means something.
 
-{chr(10).join(f"{shown(exhibit)}{chr(10)}" for exhibit in EXHIBITS)}"""
+{chr(10).join(f"{shown(exhibit)}{chr(10)}" for exhibit in EXHIBITS)}
+## Flaws that are no exhibit
+
+By them nothing breaks, or only a text or a cost is wrong.
+
+| | what is wrong | what we do | shown by |
+|---|---|---|---|
+{chr(10).join(remarked(name, remark) for name, remark in REMARKS.items())}
+"""
+
+
+def remarked(name: str, remark: Remark) -> str:
+    file, _, test = remark.test.partition("::")
+    link = f"[`{test}`](../tests/{file})" if test else ""
+    wrong, instead = (text.replace("|", r"\|") for text in (remark.wrong, remark.instead))
+    return f"| {name} | {wrong} | {instead} | {link} |"
 
 
 def shown(exhibit: Exhibit) -> str:
