@@ -42,6 +42,7 @@ ENDS = {
     "trinco protocols --json": 0,
     "trinco reproduce": 0,
     "trinco reproduce forks --quick": 0,
+    "trinco reproduce leases --quick": 0,
 }
 LONG = {
     "trinco check quorum-lease": ("--max-states 1000", 3),

@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   trinco reproduce forks --quick
   trinco reproduce robust-k --plot robust-k.png
   trinco reproduce bakery --json
+  trinco reproduce leases --quick         accesses, costs and latency of leases over clouds
 
 exit: 0 whenever it ran to its end; a claim that does not hold is a finding, not a failure
 """

@@ -119,18 +119,25 @@ def rising_tokens(acquisitions: int, *, liar: str = "replay-token", seed: int = 
 
 
 def waiting(
-    policy: Policy, *, clients: int = 10, each: int = 8, liar: str | None = "silent", law: Law = Cloud(), seeds: int = 2
+    policy: Policy,
+    *,
+    clients: int = 10,
+    each: int = 8,
+    liar: str | None = "silent",
+    law: Law = Cloud(),
+    seeds: int = 2,
+    system: QuorumLease = QuorumLease(fenced=True),
 ) -> dict[str, Any]:
     """Every client acquires and releases at once, again and again: how long does it wait?"""
     waits: list[float] = []
     accesses = entries = 0
     served = True
+    system = replace(system, clients=clients, policy=policy, attempt_timeout=3.0)
     for seed in range(seeds):
-        system = QuorumLease(clients=clients, policy=policy, attempt_timeout=3.0)
         scenario = Scenario(
             protocol="quorum-lease",
             build=system,
-            claims=CLAIMS,
+            claims=replace(CLAIMS, fencing=bool(system.fenced)),
             n=system.n,
             seed=seed,
             workload=Closed(clients * each, Constant(0.0), Constant(0.0)),

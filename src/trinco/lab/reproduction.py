@@ -91,6 +91,7 @@ class Experiment(Protocol):
 EXPERIMENTS: dict[str, str] = {
     "bakery": "trinco.lab.bakery_experiment",
     "forks": "trinco.lab.forks_experiment",
+    "leases": "trinco.lab.lease_experiment",
     "robust-k": "trinco.lab.robust_k_experiment",
 }
 """Name on the command line -> module."""
