@@ -254,19 +254,22 @@ def _ask(
 
 
 def _refused(service: LockService, options: argparse.Namespace, words: Words) -> int:
-    if not options.quiet:
-        waited = f"not had within {in_words(options.wait)}: " if options.wait else ""
-        say(waited + situation(service, options, words))
+    """Time is over, and what is in the way decides the code: that a lock is in use may be as good as done for whoever
+    asks (``-E 0``), that nobody can tell is not. Who did not wait was told by the store that it is in use."""
     code: int = options.E
+    try:
+        told = situation(service, options, words)
+    except StoreUnavailable as error:
+        told = f"whether {words.thing} '{options.name}' is in use cannot be told: {error}"
+        code = exits.UNAVAILABLE if options.wait else code
+    if code == exits.UNAVAILABLE or not options.quiet:
+        say((f"not had within {in_words(options.wait)}: " if options.wait else "") + told)
     return code
 
 
 def situation(service: LockService, options: argparse.Namespace, words: Words) -> str:
     """Who holds it, since when, with which token, for how long."""
-    try:
-        infos = [info for info in _looks(service, options, GLANCE) if info.held]
-    except StoreUnavailable as error:
-        return f"whether {words.thing} '{options.name}' is in use cannot be told: {error}"
+    infos = [info for info in _looks(service, options, GLANCE) if info.held]
     if not infos:
         return f"{words.thing} '{options.name}' was in use and may be free by now"
     odd = next((f" ({info.why})" for info in infos if info.why), "")
