@@ -82,6 +82,18 @@ class FakeServer(Listener):
                 connection.sendall(self._replies[command[0]])
 
 
+class Speaker(Listener):
+    """Hears whatever it is sent, and says the same to everything."""
+
+    def __init__(self, words: bytes) -> None:
+        super().__init__()
+        self._words = words
+
+    def serve(self, connection: socket.socket) -> None:
+        while connection.recv(CHUNK):
+            connection.sendall(self._words)
+
+
 class TlsFront(Listener):
     """Takes TLS off and passes everything on to a port of this host."""
 

@@ -4,6 +4,7 @@ import math
 import shutil
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.stores.redis_caller import ADDRESS, LIMIT_S, Caller, Servers, close_callers, mine, vendor
-from tests.stores.redis_fakes import FakeServer, TlsFront
-from tests.stores.servers import RedisServer
-from trinco.core.errors import Denial, StoreUnavailable
+from tests.stores.redis_fakes import FakeServer, Speaker, TlsFront
+from tests.stores.servers import RedisServer, redis_binary
+from trinco.core.errors import Denial, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Apply, Read
 from trinco.leases.operation import NEXT, Answer, Extend, Grade, Release, Request
 from trinco.stores.redis import RedisStore
@@ -336,6 +337,43 @@ def test_a_server_that_throws_keys_away_is_not_used(redis_servers: Servers) -> N
         RedisStore(server.url).connect(ADDRESS)
 
 
+class Sentinel(RedisServer):
+    """One that watches nobody. It keeps what it learns in its configuration."""
+
+    def _spawn(self) -> None:
+        configuration = self.folder / "sentinel.conf"
+        configuration.write_text(f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\n")
+        with (self.folder / "log").open("ab") as log:
+            command = [redis_binary(), str(configuration), "--sentinel"]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+@pytest.mark.parametrize("database", [0, 1])
+def test_a_sentinel_is_no_store(database: int) -> None:
+    with Sentinel() as sentinel, pytest.raises(StoreUnavailable, match=r"a Sentinel, .* the address of the primary"):
+        RedisStore(f"redis://127.0.0.1:{sentinel.port}/{database}").connect(ADDRESS)
+
+
+def test_a_server_that_is_full_says_so_before_it_hangs_up(redis_servers: Servers) -> None:
+    server = redis_servers()
+    with vendor(server).client() as its_only_client:
+        its_only_client.config_set("maxclients", 1)
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable, match="as many clients as it takes: raise its maxclients"):
+                RedisStore(server.url).connect(ADDRESS)
+
+
+def test_a_database_that_the_server_does_not_have_is_corrected_in_the_url(redis_server: RedisServer) -> None:
+    with pytest.raises(StoreUnavailable, match="correct the number behind the /"):
+        RedisStore(f"redis://127.0.0.1:{redis_server.port}/99").connect(ADDRESS)
+
+
+def test_a_server_that_lets_in_nobody_but_its_own_host_is_a_denial() -> None:
+    words = b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n"
+    with FakeServer({b"HELLO": words}) as fake, pytest.raises(StoreForbidden, match=r"protected mode, .* a password"):
+        RedisStore(fake.url).connect(ADDRESS)
+
+
 def test_a_cluster_that_is_down_says_so(redis_servers: Servers) -> None:
     with pytest.raises(StoreUnavailable, match="its cluster is down"):
         RedisStore(redis_servers("--cluster-enabled", "yes").url).connect(ADDRESS)
@@ -601,6 +639,38 @@ def test_tls_works_and_wants_a_certificate_that_is_trusted(redis_server: RedisSe
         caller.link.close()
         with pytest.raises(StoreUnavailable, match="certificate"):
             RedisStore(front.url).connect(ADDRESS)
+
+
+@pytest.mark.parametrize("words", [b"", b"-ERR unknown command\r\n"])
+def test_of_a_server_without_tls_it_is_said_so(words: bytes) -> None:
+    """It hears no command in a greeting of TLS, or half of one, and says nothing; or it complains."""
+    with (
+        Speaker(words) as plain,
+        pytest.raises(StoreUnavailable, match=r"does not seem to speak TLS: .* write redis://"),
+    ):
+        RedisStore(f"rediss://127.0.0.1:{plain.port}").connect(ADDRESS, timeout=0.5)
+
+
+def test_a_real_server_without_tls_says_nothing_to_it(redis_server: RedisServer) -> None:
+    with pytest.raises(StoreUnavailable, match=r"does not seem to speak TLS: .* write redis://"):
+        RedisStore(f"rediss://127.0.0.1:{redis_server.port}").connect(ADDRESS, timeout=0.5)
+
+
+def test_who_greets_tls_without_it_is_told_how_it_is_written(redis_server: RedisServer, tmp_path: Path) -> None:
+    with TlsFront(redis_server.port, tmp_path) as front, pytest.raises(StoreUnavailable, match="write rediss://"):
+        RedisStore(f"redis://127.0.0.1:{front.port}").connect(ADDRESS)
+
+
+def test_a_certificate_that_is_not_trusted_or_not_there_is_what_is_complained_of(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    with TlsFront(redis_server.port, tmp_path) as front:
+        with pytest.raises(StoreUnavailable, match=r"not trusted here: .* ssl_ca_certs=FILE"):
+            RedisStore(front.url).connect(ADDRESS)
+        with pytest.raises(StoreUnavailable, match=r"\(ssl_ca_certs, .*\) cannot be read"):
+            RedisStore(f"{front.url}?ssl_ca_certs={tmp_path}/nothing.pem").connect(ADDRESS)
+        with pytest.raises(StoreUnavailable, match=r"compare the ssl_\.\.\. options"):
+            RedisStore(f"{front.url}?ssl_ca_certs={tmp_path}/key.pem").connect(ADDRESS)
 
 
 def test_what_the_kernel_does_not_take_at_once_arrives_all_the_same() -> None:

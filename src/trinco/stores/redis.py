@@ -33,10 +33,12 @@ from trinco.stores.redis_words import (
     HANDED,
     MICRO,
     SCRIPT,
+    SENTINEL,
     Packed,
     answer,
     call,
     complaint,
+    connect_advice,
     handed,
     is_denial,
     item,
@@ -61,6 +63,9 @@ ITEM_LIMIT = 8 * REPLY_LIMIT
 """Of the reply to a read: 1024 waiters with entries of 4 KiB each."""
 NAMES_TIMEOUT_S = 30.0
 UPTIME_DIGITS = 12
+HANDSHAKE_SHARE = 0.8
+"""Of the time to connect: a server without TLS says nothing to whoever begins with it, and then there is time left to
+say so."""
 
 
 # The store
@@ -98,11 +103,23 @@ class RedisStore(Store):
         wire = Wire(self.url, self._connected(vendor))
         login: Command = ("AUTH", vendor.username or "default", vendor.password) if vendor.password else ()
         try:
-            self._checked(wire.exchange([("HELLO", 3, *login, "SETNAME", "trinco"), ("SELECT", vendor.db)], deadline))
+            self._greet(wire, ("HELLO", 3, *login, "SETNAME", "trinco"), deadline)
+            if vendor.db:
+                self._checked(wire.exchange([("SELECT", vendor.db)], deadline))
         except BaseException:
             wire.close()
             raise
         return wire
+
+    def _greet(self, wire: Wire, greeting: "Command", deadline: float) -> None:
+        """By itself: a server that does not want us says why, and hangs up without looking at what comes next."""
+        try:
+            replies = wire.exchange([greeting], deadline)
+        except StoreUnavailable as error:
+            if not self.url.startswith("redis://") or time.monotonic() >= deadline:
+                raise
+            raise StoreUnavailable(f"{error}; if that port speaks TLS, write rediss://") from error
+        self._checked(replies)
 
     def _vendor_connection(self, timeout: float) -> "Any":
         try:
@@ -115,7 +132,7 @@ class RedisStore(Store):
         try:
             bare, options = map(parse_url, (self._place.vendor.partition("?")[0], self._place.vendor))
             refuse_unknown_options(self._place, bare.get("connection_class", Connection))
-            options |= {"socket_connect_timeout": timeout, "socket_timeout": timeout}
+            options |= {"socket_connect_timeout": timeout, "socket_timeout": timeout * HANDSHAKE_SHARE}
             TLSVersion(options.get("ssl_min_version", TLSVersion.MAXIMUM_SUPPORTED))  # the vendor looks too late
             return options.pop("connection_class", Connection)(**options)
         except ConfigError:
@@ -129,8 +146,8 @@ class RedisStore(Store):
         try:
             connected: socket.socket = vendor._connect()
         except (OSError, RedisError) as error:
-            reason = f"cannot connect: {error}; is the server running, and is the address right?"
-            raise StoreUnavailable(f"{self.url}: {reason}") from error
+            advice = connect_advice(error, tls=self.url.startswith("rediss://"))
+            raise StoreUnavailable(f"{self.url}: cannot connect: {error}; {advice}") from error
         return connected
 
     def _checked(self, replies: "list[Any]") -> "list[Any]":
@@ -143,8 +160,10 @@ class RedisStore(Store):
     def _standing(self, wire: Wire, deadline: float) -> Standing:
         questions: list[Command] = [("INFO",), ("TIME",), ("GET", EPOCH), ("GET", SEEN), ("SCRIPT", "LOAD", SCRIPT)]
         info, clock, epoch, seen, _ = wire.exchange(questions, deadline)
-        self._checked([info, clock, epoch, seen])
         facts = _facts(info)
+        if facts.get(b"redis_mode") == b"sentinel":
+            raise wire.broken(SENTINEL)
+        self._checked([info, clock, epoch, seen])
         run_id, uptime = facts.get(b"run_id"), facts.get(b"uptime_in_seconds", b"")
         if not run_id or not uptime.isdigit() or len(uptime) > UPTIME_DIGITS:
             raise wire.broken("its INFO does not tell a run id and an uptime; is it a Redis server?")

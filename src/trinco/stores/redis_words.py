@@ -4,6 +4,7 @@ server complains of in words that help.
 An answer that is not exactly what the script gives is nothing: it becomes ``Failed``, never a yes.
 """
 
+import ssl
 from hashlib import sha1
 from math import ceil
 from os.path import dirname, join
@@ -40,6 +41,7 @@ with open(join(dirname(__file__), "redis.lua"), "rb") as _file:
     SCRIPT = _file.read()
 SCRIPT_NAME = sha1(SCRIPT, usedforsecurity=False).hexdigest()
 
+SENTINEL = "this is a Sentinel, which keeps no data: give the address of the primary that it watches"
 ADVICE = {
     "NOAUTH": "it wants a password: redis://:PASSWORD@host, or redis://USER:PASSWORD@host",
     "WRONGPASS": "the user or the password is wrong",
@@ -58,10 +60,18 @@ ADVICE = {
     "DAMAGED": "what it keeps for this lock is damaged or not ours, so nothing is granted: look at the key, and delete "
     "it if nobody holds the lock",
     "EXHAUSTED": "the lock's token cannot grow any more: take another name",
+    "DENIED": "it is in protected mode, which lets in nobody but its own host: give it a password (requirepass)",
 }
+PHRASES = {
+    "max number of clients": "it has as many clients as it takes: raise its maxclients, or use fewer clients",
+    "DB index is out of range": "it has fewer databases than that: correct the number behind the / in the URL",
+    "unknown command `SELECT`": SENTINEL,
+    "unknown command 'SELECT'": SENTINEL,
+}
+"""What servers say behind the code ERR, which says nothing."""
 
 
-DENIALS = ("NOAUTH", "WRONGPASS", "NOPERM")
+DENIALS = ("NOAUTH", "WRONGPASS", "NOPERM", "DENIED")
 OF_A_SCRIPT = ("ACL failure in script", "user executing the script can't")
 """What Redis 7 and 6 say where a script, which runs in our name, may not do something."""
 
@@ -72,12 +82,31 @@ def complaint(error: ReplyError) -> str:
     text = "".join(each if each.isprintable() else " " for each in error.text[:300])
     words = (word.lstrip("-") for word in text.split(" ")[:8])
     code = "NOPERM" if is_denied_to_script(error) else next((word for word in words if word in ADVICE), None)
-    return f"it says: {text}" if code is None else f"{ADVICE[code]} ({text[:120]})"
+    known = (advice for phrase, advice in PHRASES.items() if phrase in text)
+    advice = next(known, None) if code is None else ADVICE[code]
+    return f"it says: {text}" if advice is None else f"{advice} ({text[:120]})"
+
+
+NO_TLS = ("handshake operation timed out", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "reset by peer")
 
 
 def is_denial(error: ReplyError) -> bool:
     """Whether it says that we may not."""
     return error.text.partition(" ")[0] in DENIALS or is_denied_to_script(error)
+
+
+def connect_advice(error: Exception, *, tls: bool) -> str:
+    """What to do where there is no connection. ``tls``: whether one was asked for. A server that does not speak it
+    hears no command in our greeting and says nothing, or hears one and complains in words that are no TLS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "its certificate is not trusted here: name the file of its authority with ssl_ca_certs=FILE"
+    if tls and isinstance(error, FileNotFoundError | PermissionError):
+        return "a file that its URL names (ssl_ca_certs, ssl_certfile, ssl_keyfile) cannot be read"
+    if isinstance(error, ssl.SSLEOFError) or (tls and any(sign in str(error) for sign in NO_TLS)):
+        return "the server does not seem to speak TLS: if it does not, write redis://"
+    if isinstance(error, ssl.SSLError):
+        return "compare the ssl_... options of the URL with what the server wants"
+    return "is the server running, and is the address right?"
 
 
 def is_denied_to_script(error: ReplyError) -> bool:
