@@ -6,6 +6,7 @@ until they are over. ``postgres_link.py`` carries accesses out.
 """
 
 import re
+from functools import cache
 from math import ceil
 from pathlib import Path
 from urllib.parse import unquote
@@ -50,7 +51,14 @@ WHOLE_NUMBERS = (
     "tcp_user_timeout",
 )
 """What libpq looks at only when it is connected."""
-DENIALS = ("authentication failed", "no password supplied", "pg_hba.conf", "permission denied")
+DENIALS = (
+    "authentication failed",
+    "no password supplied",
+    "pg_hba.conf",
+    "permission denied",
+    "Permission denied",
+    "not permitted to log in",
+)
 """A refused login brings words, and no code."""
 NO_ADDRESS = "no-address"
 UNREADABLE = (
@@ -93,10 +101,12 @@ class PostgresStore(Store):
             except psycopg.errors.DeadlockDetected:  # with somebody who uses what is brought up to date
                 self._make_layout(connection)
             closed_for = self._enter(connection)
+        except psycopg.errors.InsufficientPrivilege as error:
+            connection.close()
+            raise StoreForbidden(self.problem(NOT_ALLOWED, error)) from error
         except psycopg.Error as error:
             connection.close()
-            kind = StoreForbidden if error.sqlstate == NOT_ALLOWED else StoreUnavailable
-            raise kind(self.problem(error.sqlstate, error)) from error
+            raise StoreUnavailable(self.problem(error.sqlstate, error)) from error
         except BaseException:
             connection.close()
             raise
@@ -121,15 +131,18 @@ class PostgresStore(Store):
     @property
     def identifier(self) -> str:
         """The schema, quoted."""
-        return '"' + self.schema.replace('"', '""') + '"'
+        return _quoted(self.schema)
+
+    @property
+    def _role(self) -> str:
+        return _quoted(self.given["user"]) if "user" in self.given else "you"
 
     def problem(self, state: str | None, error: "object") -> str:
         """One line about an error of the server: what happened, where, and what to do."""
         advice = {
             "25006": "it is read-only, a standby perhaps: give the address of the primary",
-            NOT_ALLOWED: f"ask its owner to run: GRANT USAGE ON SCHEMA {self.identifier} TO you; "
-            f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {self.identifier} TO you "
-            f"(or, where the schema is not made yet, GRANT CREATE ON DATABASE)",
+            NOT_ALLOWED: f"ask its owner to run: GRANT USAGE ON SCHEMA {self.identifier} TO {self._role}; "
+            f"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA {self.identifier} TO {self._role}",
             "53100": "its disk is full: make room there",
             "55P03": "some transaction there has kept the row locked for too long: look for it in pg_stat_activity",
             "57014": "somebody there, or a statement_timeout, has cancelled it",
@@ -143,20 +156,49 @@ class PostgresStore(Store):
     def _make_layout(self, connection: "psycopg.Connection[Any]") -> None:
         if self._layout(connection) == LAYOUT:
             return
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATION])
-            if self._layout(connection) != LAYOUT:
-                connection.execute(self._script())
+        try:
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATION])
+                if self._layout(connection) != LAYOUT:
+                    connection.execute(self._script())
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise StoreForbidden(self._not_ours_to_make(connection, error)) from error
+
+    def _not_ours_to_make(self, connection: "psycopg.Connection[Any]", error: Exception) -> str:
+        """Only their owner may change tables and functions."""
+        query: Any = (
+            "SELECT pg_get_userbyid(relowner) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS place"
+            " ON place.oid = relnamespace WHERE nspname = %s AND relname = 'lease'"
+        )
+        row = connection.execute(query, [self.schema]).fetchone()
+        line = f"{self.url} (schema {self.schema}) could not do it: {one_line(error)}"
+        if row is None:
+            database = _quoted(connection.info.dbname)
+            return (
+                f"{line}; its tables are not made yet: ask the owner of the database to run GRANT CREATE ON DATABASE "
+                f"{database} TO {self._role} (where the schema is there: GRANT USAGE, CREATE ON SCHEMA "
+                f"{self.identifier}), or to connect once"
+            )
+        return (
+            f"{line}; its tables or functions are of an earlier Trinco, or some were removed, and only their owner may"
+            f" make them: ask the role {_quoted(row[0])} to connect once with this version of Trinco"
+            f" (trinco list -u URL)"
+        )
 
     def _layout(self, connection: "psycopg.Connection[Any]") -> int:
-        """What is there: 0 for nothing, or not all. A later one than ours is somebody else's to understand. The tables
-        are looked for in the catalogue: a connection that has waited for others to make them may have it by heart that
-        there are none."""
-        tables: Any = (
-            "SELECT count(*) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS place ON place.oid = relnamespace"
-            " WHERE nspname = %s AND relname IN ('store', 'lease')"
+        """What is there: 0 for nothing, or not all. A later one than ours is somebody else's to understand. Tables and
+        functions are looked for in the catalogue: a connection that has waited for others to make them may have it by
+        heart that there are none."""
+        query: Any = (
+            "SELECT (SELECT count(*) FROM pg_catalog.pg_class"
+            " WHERE relnamespace = place.oid AND relname IN ('store', 'lease')),"
+            " (SELECT count(DISTINCT proname) FROM pg_catalog.pg_proc"
+            " WHERE pronamespace = place.oid AND proname = ANY(%s))"
+            " FROM pg_catalog.pg_namespace AS place WHERE nspname = %s"
         )
-        if connection.execute(tables, [self.schema]).fetchone() != (2,):
+        functions = _functions()
+        tables, known = connection.execute(query, [[*functions], self.schema]).fetchone() or (0, 0)
+        if tables < 2:
             return 0
         row = connection.execute(f"SELECT layout FROM {self.identifier}.store").fetchone()
         layout = 0 if row is None else int(row[0])
@@ -165,7 +207,7 @@ class PostgresStore(Store):
                 f"{self.url}: schema {self.schema} was made by a later Trinco (layout {layout}, not {LAYOUT}):"
                 f" update Trinco here, or choose another schema=NAME for all who share its locks"
             )
-        return layout
+        return layout if known == len(functions) else 0
 
     def _script(self) -> str:
         literal = "'" + self.identifier.replace("'", "''") + "'"
@@ -179,6 +221,16 @@ class PostgresStore(Store):
         row = connection.execute(query, [microseconds(self.t_max), self.fresh]).fetchone()
         assert row is not None
         return float(row[0]) / 1e6
+
+
+@cache
+def _functions() -> frozenset[str]:
+    """The names of those that the script makes."""
+    return frozenset(re.findall(r"CREATE OR REPLACE FUNCTION \{schema\}\.(\w+)", SCRIPT.read_text(encoding="utf-8")))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _settings(given: dict[str, str], timeout: float) -> "dict[str, Any]":
@@ -273,19 +325,37 @@ def _domain(given: dict[str, str]) -> str:
     return ",".join(f"{host}:{port}" for host, port in named)
 
 
+ALL_TAKEN = "all its connections are in use: end some, or raise max_connections there"
+NOT_YET = "try again in a moment"
+PRIMARY = "give the address of the primary, not of a standby"
+CONNECT_ADVICE = {
+    "Connection refused": "is the server running there?",
+    "pg_hba.conf": "let this host in there",
+    "not permitted to log in": "give that role LOGIN there, or name another in the URL",
+    "permission denied for database": "let somebody run GRANT CONNECT ON DATABASE there",
+    "password": "check the user and the password in the URL (or in ~/.pgpass)",
+    "does not exist": "create it, or correct its name in the URL",
+    "translate host name": "correct the host in the URL",
+    "read-only": PRIMARY,
+    "hot standby": PRIMARY,
+    "Hot standby": PRIMARY,
+    "recovery mode": f"it has crashed and is about to come back: {NOT_YET}",
+    "starting up": NOT_YET,
+    "not yet accepting": NOT_YET,
+    "shutting down": "somebody is stopping it: start it again there",
+    "not currently accepting": "it is closed (ALLOW_CONNECTIONS): name another database in the URL",
+    "connection slots": ALL_TAKEN,
+    "too many clients": ALL_TAKEN,
+    "too many connections for role": "raise that limit there (ALTER ROLE ... CONNECTION LIMIT), or use fewer clients",
+    "too many connections for database": "raise that limit there (ALTER DATABASE ... CONNECTION LIMIT)",
+    "timeout": "is the address right, and does a firewall let us through?",
+    "invalid response": "is it a PostgreSQL server?",
+}
+"""By what libpq or the server says, the first that fits."""
+
+
 def _connect_problem(url: str, error: Exception) -> StoreUnavailable:
     line = one_line(error)
-    advice = {
-        "Connection refused": "is the server running there?",
-        "password": "check the user and the password in the URL (or in ~/.pgpass)",
-        "does not exist": "create it, or correct its name in the URL",
-        "read-only": "give the address of the primary, not of a standby",
-        "recovery": "give the address of the primary, not of a standby",
-        "starting up": "try again in a moment",
-        "too many": "raise max_connections there, or use fewer clients",
-        "timeout": "is the address right, and does a firewall let us through?",
-        "pg_hba.conf": "let this host in there",
-    }
-    hint = next((words for sign, words in advice.items() if sign in line), "check the URL")
+    hint = next((words for sign, words in CONNECT_ADVICE.items() if sign in line), "check the URL")
     kind = StoreForbidden if any(sign in line for sign in DENIALS) else StoreUnavailable
     return kind(f"{url} cannot be reached: {line}; {hint}")

@@ -303,4 +303,6 @@ def error_of(result: "PGresult") -> tuple[str, str]:
 
 
 def one_line(error: object) -> str:
-    return " ".join(str(error).split())
+    """Of an error of the server's what happened, and not where in our functions."""
+    diagnosis = getattr(error, "diag", None)
+    return " ".join(str(getattr(diagnosis, "message_primary", None) or error).split())
