@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trinco
-from trinco.core.errors import StoreForbidden, StoreUnavailable
+from trinco.core.errors import AcquireTimeout, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Read
 from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.bases.object_store import ObjectStore
 from trinco.leases.claim import Claim
 from trinco.leases.item import Limits
 from trinco.leases.operation import Answer, Commit, Extend, Grade, Operation, Release, Request
-from trinco.leases.owner import owner_name
+from trinco.leases.owner import client_of, owner_name
 from trinco.leases.plan import Plan
 from trinco.leases.row import Kind, Named
 from trinco.stores import directory
@@ -115,6 +115,28 @@ def test_a_foreign_file_from_the_future_is_in_the_way_for_t_max_at_most(
     assert me.grade(Request(ME, 10)) is Grade.REFUSED
     monkeypatch.setattr(directory, "boottime", lambda: after + 1)
     assert me.grade(Request(ME, 10)) is Grade.COMMITTED
+
+
+@pytest.mark.parametrize("stamp", [0, -1e8])
+def test_whoever_is_kept_out_by_a_foreign_file_is_told_which(store: DirectoryStore, stamp: float) -> None:
+    with trinco.connect(store.url) as locks:
+        locks.lock(LOCK).hold(0).__enter__().release()
+        foreign = Path(store.path) / LOCK / "line\nfeed"
+        foreign.touch()
+        make_older(foreign, stamp)
+        info = locks.inspect(LOCK)
+        assert info.held
+        assert f"'{LOCK}/line\\nfeed' in the store" in info.why
+        assert "remove it if nobody holds the lock" in info.why
+        with pytest.raises(AcquireTimeout, match="feed' in the store"):
+            locks.lock(LOCK).hold(0).__enter__()
+
+
+def test_who_holds_is_named_before_a_foreign_file_is(store: DirectoryStore) -> None:
+    with trinco.connect(store.url) as locks, locks.lock(LOCK, ttl=5).hold() as lease:
+        (Path(store.path) / LOCK / GARBAGE).touch()
+        info = locks.inspect(LOCK)
+        assert (info.owner, info.why) == (client_of(lease.owner), "")
 
 
 @pytest.mark.parametrize("name", [".DS_Store", ".nfs000000000000abcd00000001"])

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from trinco.locks.hub import Hub
 
 
+STRANGER = (
+    "{place!r} in the store is none of Trinco's entries, or a damaged one, and so may be a lease: "
+    "remove it if nobody holds the lock"
+)
+LONGEST_PLACE = 500
+
+
 class LockInfo(Value):
     """``owner``: who holds it, None if nobody does. ``token``: its token, or the last one there was. ``remaining``:
     seconds until it ends unless it is renewed. ``age``: seconds since it was taken, as its holder says. ``waiters``:
@@ -48,9 +55,9 @@ class LockInfo(Value):
 
 
 class Look:
-    """One read of one resource at all stores."""
+    """One read of one resource at all stores. ``strangers``: the claims of what is there and is no entry of ours."""
 
-    __slots__ = ("failures", "items", "reached", "resource", "silent", "t_max", "wakers")
+    __slots__ = ("failures", "items", "reached", "resource", "silent", "strangers", "t_max", "wakers")
 
     def __init__(self, hub: "Hub", resource: str) -> None:
         self.resource = resource
@@ -59,6 +66,7 @@ class Look:
         self.failures: dict[int, str] = {}
         self.reached: set[int] = set()
         self.items: dict[int, Item] = {}
+        self.strangers: set[Any] = set()
         self.silent = set(range(len(hub.stores)))
         for base, store in enumerate(hub.stores):
             hub.send(self, base, List() if store.kind in ("object", "queue") else Read(), None)
@@ -73,6 +81,7 @@ class Look:
                 self.items[base].in_words()
             elif isinstance(reply, Listing):
                 self.items[base] = as_item(reply.rows, self.t_max)
+                self.strangers |= {row.named.claim for row in reply.rows if row.named.kind is Kind.UNKNOWN}
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             self.items.pop(base, None)  # whatever a liar says, we only do not hear it
         self._heard(base)
@@ -104,12 +113,14 @@ class Look:
         holder = self.holder(enough)
         if holder is None:
             return LockInfo(self.resource, token=self._last_token(enough), waiters=waiters)
+        remaining = max(float(holder.until), 0.0)
+        if holder.claim in self.strangers:
+            why = STRANGER.format(place=str(holder.claim.owner)[:LONGEST_PLACE])
+            return LockInfo(self.resource, "somebody", holder.token, remaining, waiters=waiters, why=why)
         note = hub.entries.note(self.resource, holder.entry)
         age = None if note.made is None else max((hub.wall_clock() - note.made) / 1e6, 0.0)
         owner = client_of(str(holder.claim.owner)) or "somebody"
-        return LockInfo(
-            self.resource, owner, holder.token, max(float(holder.until), 0.0), age, note.metadata, waiters, note.why
-        )
+        return LockInfo(self.resource, owner, holder.token, remaining, age, note.metadata, waiters, note.why)
 
     def _last_token(self, enough: int) -> int | None:
         """The largest that enough stores know of. What nobody has committed was never given out: a fresh item starts
@@ -129,14 +140,14 @@ class Look:
 
 
 def as_item(rows: "tuple[Row, ...]", t_max: float) -> Item:
-    """What a listing says, in the words of the other stores."""
+    """What a listing says, in the words of the other stores. Who holds goes before what we cannot read."""
     live = [row for row in rows if not row.is_token and row.is_live(t_max)]
     held = [row for row in live if row.named.kind is not Kind.WAITING]
     tokens = [row.named.token or 0 for row in rows if row.is_token]
     token, evidence = max(tokens, default=0), b"listed" if tokens else None  # what is listed was committed
     holder = None
     if held:
-        last = max(held, key=lambda row: row.remaining(t_max))
+        last = max(held, key=lambda row: (row.named.kind is Kind.HELD, row.remaining(t_max)))
         named = last.named
         holder = Holder(named.claim, last.remaining(t_max), named.ticket, token or None, named.entry)
     waiters = [

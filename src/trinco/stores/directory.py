@@ -323,11 +323,13 @@ def _number(text: str) -> int | None:
 
 
 def _named(found: "os.DirEntry[str]", regular: bool) -> Named:
-    """What the file says, if it is one of ours and whole; a lease of nobody knows whom if not."""
+    """What the file says, if it is one of ours and whole; if not, a lease of nobody knows whom: it is called by its
+    place in the store."""
     content = _content(found.path) if regular else None
     named = None if content is None else read(content)
     if content is None or named is None or file_name(named.kind, content) != found.name:
-        return Named(Kind.UNKNOWN, Claim(found.name, 0), 0)
+        folder = os.path.basename(os.path.dirname(found.path))
+        return Named(Kind.UNKNOWN, Claim(f"{folder}/{found.name}", 0), 0)
     return named
 
 
