@@ -1,5 +1,6 @@
 """Locks on a clock that the test moves, as users of ``trinco.testing`` meet them."""
 
+from datetime import timedelta
 from threading import Thread
 from time import monotonic
 
@@ -99,9 +100,17 @@ def test_threads_that_wait_notice_that_time_has_passed(how_many: int) -> None:
         assert outcomes == ["timed out"] * how_many
 
 
-def test_time_does_not_run_backwards() -> None:
+@pytest.mark.parametrize("step", [-1, timedelta(seconds=-1)])
+def test_time_does_not_run_backwards(step: float) -> None:
     with pytest.raises(ValueError, match="forwards"):
-        ManualClock().advance(-1)
+        ManualClock().advance(step)
+
+
+def test_a_step_is_any_duration_that_a_lock_takes(trinco_service: LockService, trinco_clock: ManualClock) -> None:
+    lease = trinco_service.lock("nightly", ttl=timedelta(minutes=1)).try_acquire()
+    assert lease is not None
+    trinco_clock.advance(timedelta(seconds=61))
+    assert lease.lost.is_set()
 
 
 def test_two_services_are_two_worlds() -> None:

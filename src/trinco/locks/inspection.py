@@ -23,9 +23,10 @@ LONGEST_PLACE = 500
 
 
 class LockInfo(Value):
-    """``owner``: who holds it, None if nobody does. ``token``: its token, or the last one there was. ``remaining``:
-    seconds until it ends unless it is renewed. ``age``: seconds since it was taken, as its holder says. ``waiters``:
-    who waits, in order. ``why``: what is odd about it, if anything."""
+    """``owner``: who holds it, None if nobody does; the ``owner`` of a lease is this name, a slash, and which of that
+    client's handles it is. ``token``: its token, or the last one there was; whoever holds a lease of this token holds
+    it. ``remaining``: seconds until it ends unless it is renewed. ``age``: seconds since it was taken, as its holder
+    says. ``waiters``: who waits, in order. ``why``: what is odd about it, if anything."""
 
     __slots__ = ("age", "metadata", "name", "owner", "remaining", "token", "waiters", "why")
 

@@ -72,11 +72,12 @@ class Options:
 
 
 def require_timeout(timeout: "float | timedelta | None") -> float | None:
-    """How long to wait; None and -1 stand for ever, as in ``threading``."""
+    """How long to wait; None and the number -1 stand for ever, as in ``threading``. A ``timedelta`` is no such word:
+    one below zero was worked out, from a deadline that is over."""
     if timeout is None:
         return None
     amount = in_seconds(timeout, "timeout")
-    if amount == -1:
+    if timeout == -1:
         return None
     if amount < 0:
         raise UsageError(f"a timeout is at least 0 seconds (None: for ever), not {amount:g}")

@@ -10,7 +10,10 @@ a lock have been woken to look again. Tasks (``.aio``) do their part as soon as 
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 
+from trinco.core.duration import in_seconds
+from trinco.core.errors import UsageError
 from trinco.locks.service import LockService
 from trinco.stores.memory import MemoryStore
 
@@ -28,11 +31,12 @@ class ManualClock:
     def __call__(self) -> float:
         return self._now
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, seconds: float | timedelta) -> None:
         """Let so much time pass, at once."""
-        if not seconds >= 0:
-            raise ValueError(f"time passes forwards: advance by 0 or more seconds, not by {seconds!r}")
-        self._now += seconds
+        duration = in_seconds(seconds, "what a clock advances by")
+        if duration < 0:
+            raise UsageError(f"time passes forwards: advance by 0 or more seconds, not by {seconds!r}")
+        self._now += duration
         for follow in list(self._followers):
             follow()
 
