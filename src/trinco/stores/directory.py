@@ -43,6 +43,7 @@ from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.claim import Claim
 from trinco.leases.row import Kind, Named, Row
 from trinco.leases.terms import RHO, T_MAX
+from trinco.stores import descriptors
 from trinco.stores.clock import boottime
 from trinco.stores.store import Failed, Link, Store
 
@@ -384,6 +385,8 @@ ADVICE = {
 
 
 def _in_words(error: OSError) -> str:
+    if error.errno in descriptors.USED_UP:
+        return descriptors.ADVICE
     advice = ADVICE.get(error.errno or 0, "look at that path, and at the file system that it is on")
     where = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror or error}{where}; {advice}"

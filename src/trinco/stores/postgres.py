@@ -24,6 +24,7 @@ except ImportError as missing:
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn
 
+from trinco.stores import descriptors
 from trinco.stores.postgres_calls import NOT_ALLOWED, SIGN_OF_LIFE, microseconds, one_line
 from trinco.stores.postgres_link import PostgresLink
 
@@ -116,7 +117,7 @@ class PostgresStore(Store):
         settings = _settings(self.given, timeout)
         try:
             return psycopg.connect(self.conninfo, **settings)
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, OSError) as error:  # its own, or of whoever waits for it
             if "unsupported startup parameter" not in str(error):
                 raise _connect_problem(self.url, error) from error
         return self._open_through_pooler(settings)
@@ -125,7 +126,7 @@ class PostgresStore(Store):
         """PgBouncer refuses connections that bring settings of their own."""
         try:
             return psycopg.connect(self.conninfo, **{**settings, "options": self.given.get("options", "")})
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, OSError) as error:
             raise _connect_problem(self.url, error) from error
 
     @property
@@ -352,10 +353,14 @@ CONNECT_ADVICE = {
     "invalid response": "is it a PostgreSQL server?",
 }
 """By what libpq or the server says, the first that fits."""
+DESCRIPTORS = 2
+"""For a socket, and for whoever waits until it is connected."""
 
 
 def _connect_problem(url: str, error: Exception) -> StoreUnavailable:
     line = one_line(error)
     hint = next((words for sign, words in CONNECT_ADVICE.items() if sign in line), "check the URL")
+    if descriptors.are_used_up(DESCRIPTORS):
+        hint = descriptors.ADVICE
     kind = StoreForbidden if any(sign in line for sign in DENIALS) else StoreUnavailable
     return kind(f"{url} cannot be reached: {line}; {hint}")

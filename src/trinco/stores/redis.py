@@ -139,6 +139,8 @@ class RedisStore(Store):
             raise
         except (ValueError, RedisError) as error:
             raise ConfigError(f"{self.url}: an option of this URL is wrong: {error}") from None
+        except OSError as error:  # it looks its own version up, in a file
+            raise self._not_connected(error) from error
 
     def _connected(self, vendor: "Any") -> "socket.socket":
         from redis import RedisError
@@ -146,9 +148,12 @@ class RedisStore(Store):
         try:
             connected: socket.socket = vendor._connect()
         except (OSError, RedisError) as error:
-            advice = connect_advice(error, tls=self.url.startswith("rediss://"))
-            raise StoreUnavailable(f"{self.url}: cannot connect: {error}; {advice}") from error
+            raise self._not_connected(error) from error
         return connected
+
+    def _not_connected(self, error: Exception) -> StoreUnavailable:
+        advice = connect_advice(error, tls=self.url.startswith("rediss://"))
+        return StoreUnavailable(f"{self.url}: cannot connect: {error}; {advice}")
 
     def _checked(self, replies: "list[Any]") -> "list[Any]":
         for each in replies:

@@ -25,6 +25,7 @@ from trinco.leases.operation import (
     Request,
     Yield,
 )
+from trinco.stores import descriptors
 from trinco.stores.resp import ReplyError, pack
 
 TYPE_CHECKING = False
@@ -98,6 +99,8 @@ def is_denial(error: ReplyError) -> bool:
 def connect_advice(error: Exception, *, tls: bool) -> str:
     """What to do where there is no connection. ``tls``: whether one was asked for. A server that does not speak it
     hears no command in our greeting and says nothing, or hears one and complains in words that are no TLS."""
+    if descriptors.are_used_up(1):  # who looks a name up is told something else
+        return descriptors.ADVICE
     if isinstance(error, ssl.SSLCertVerificationError):
         return "its certificate is not trusted here: name the file of its authority with ssl_ca_certs=FILE"
     if tls and isinstance(error, FileNotFoundError | PermissionError):

@@ -17,6 +17,7 @@ import time
 from stat import S_ISREG
 
 from trinco.core.errors import StoreForbidden, StoreUnavailable
+from trinco.stores import descriptors
 from trinco.stores.boot import Boot, mounts, network_filesystem
 from trinco.stores.clock import wall_microseconds
 from trinco.stores.sqlite_companions import (
@@ -119,11 +120,16 @@ _IN_WORDS = {
 
 
 FORBIDDEN = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
+OPENING = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+DESCRIPTORS = 4
+"""For the file, its log, the index of that, and their folder."""
 
 
 def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
     """One line: which store, what happened, what to do."""
     what = _IN_WORDS.get(_primary(error), "SQLite could not do it")
+    if _primary(error) in OPENING and descriptors.are_used_up(DESCRIPTORS):
+        what = descriptors.ADVICE
     kind = StoreForbidden if _primary(error) in FORBIDDEN else StoreUnavailable
     return kind(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
 
