@@ -57,6 +57,22 @@ def test_postgres_is_fit(packages: Path, postgres_server: PostgresServer) -> Non
     assert (done.returncode, findings(done)) == (0, []), done.stderr
 
 
+@pytest.mark.parametrize(("connections", "code"), [(20, 0), (8, 69)])
+def test_a_race_is_all_that_takes_many_connections(
+    packages: Path, postgres_server: PostgresServer, connections: int, code: int
+) -> None:
+    """Sixteen; a few of those before it may still be ending."""
+    role = f"has_{connections}"
+    with postgres_server.connect() as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT {connections}")
+        connection.execute(f"GRANT CREATE ON DATABASE postgres TO {role}")
+    url = f"{postgres_server.url}?fresh=1&schema={role}".replace("trinco@", f"{role}@")
+    done = doctor(packages, url, "--json")
+    assert done.returncode == code, done.stdout
+    assert [probe["probe"] for probe in findings(done)] == (["race of creates"] if code else [])
+    assert all("ALTER ROLE ... CONNECTION LIMIT" in probe["says"] for probe in findings(done))
+
+
 def test_every_probe_has_a_line(packages: Path, tmp_path: Path) -> None:
     lines = doctor(packages, f"sqlite:///{tmp_path}/locks.db").stdout.splitlines()
     words = ("reachable", "clock", "conditional create", "stale compare-and-set", "stale delete", "race", "latency")

@@ -34,7 +34,8 @@ EXAMPLES = """examples:
   trinco doctor                          what trinco would use here
 
 Some servers that call themselves compatible ignore preconditions, or are not atomic: two would hold one lock. The
-probes use locks of their own (trinco/doctor/HOST-...), which the store keeps; nobody else's are touched.
+probes use locks of their own (trinco/doctor/HOST-...), which the store keeps; nobody else's are touched. A race takes
+16 connections at once: a server with fewer to spare cannot be probed now.
 
 exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be used now, 77 we may not use one
 """
@@ -86,6 +87,7 @@ def examine(store: Store, *, quiet: bool) -> "list[tuple[str, str, str]]":
     with Bench(store, name=lambda: name) as bench:
         for what, probe in PROBES.items():
             state, says = _judged(probe, bench)
+            bench.close()  # so that no more links are open at once than one probe needs
             done.append((what, state, says))
             if not quiet:
                 print(f"  {what:<24}{state:<12} {says}".rstrip(), flush=True)
