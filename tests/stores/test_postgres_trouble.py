@@ -10,7 +10,7 @@ import pytest
 import trinco
 from tests.cli.running import Run
 from tests.stores.postgres_server import PostgresServer
-from tests.stores.redis_fakes import Listener
+from tests.stores.redis_fakes import Listener, Speaker
 from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.stores.postgres import PostgresStore
 from trinco.stores.resp import CHUNK
@@ -79,6 +79,25 @@ def test_a_server_that_takes_nobody_in_says_for_how_long_or_what_to_do(code: str
 def test_who_may_not_come_in_is_denied(words: str) -> None:
     with Refusing("28000", words) as server:
         assert words in denial(server.url)
+
+
+def test_who_says_nothing_is_perhaps_no_postgresql_server(tmp_path: Path) -> None:
+    with Speaker(b"") as silent:
+        code, _, said = Run(("nightly", "--", "true"), f"postgresql://127.0.0.1:{silent.port}/x", tmp_path).end()
+    assert code == 69
+    assert "is it a PostgreSQL server" in said
+
+
+def test_a_host_that_nobody_knows_is_corrected_in_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert "correct the host" in refusal("postgresql://nobody.invalid/locks")
+
+
+def test_a_host_that_there_cannot_be_is_corrected_in_the_url() -> None:
+    assert "correct the host" in refusal("postgresql://a..b/locks")
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ ENTRY_POINTS = "trinco.stores"
 
 def open_store(url: str) -> Store:
     """The store that a URL names; nothing is contacted yet."""
+    if url != url.strip():  # as a file of Windows leaves it: another file would be locked than everybody else's
+        raise ConfigError("the URL of a store begins or ends with a space or the end of a line: remove that")
     scheme, colon, _ = url.partition(":")
     opener = OPENERS.get(scheme) if colon else None
     if opener is None:
@@ -35,6 +37,10 @@ def _sqlite(url: str) -> Store:
     from trinco.stores.sqlite import SQLiteStore
 
     path, t_max = _path_and_t_max(url, "sqlite:///", "sqlite:///relative.db or sqlite:////absolute.db")
+    if path == ":memory:":
+        raise ConfigError(
+            "sqlite:///:memory: is of one connection, and excludes nobody: write memory: or a file's path"
+        )
     return SQLiteStore(path, t_max=t_max)
 
 
@@ -125,7 +131,7 @@ def _unknown(url: str, scheme: str) -> str:
         return f"'{url}' is no URL of a store: it begins with its kind, like sqlite:///locks.db (kinds: {known})"
     if scheme == "quorum":
         return "a quorum is no store of another one: list its stores one by one"
-    close = nearest(scheme, [*OPENERS, "quorum"])
+    close = nearest(scheme.lower(), [*OPENERS, "quorum"])
     meant = f"; did you mean {close}:?" if close else ""
     return f"there is no kind of store '{scheme}:'{meant} (there are {known})"
 

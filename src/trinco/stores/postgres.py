@@ -61,6 +61,10 @@ DENIALS = (
     "not permitted to log in",
 )
 """A refused login brings words, and no code."""
+NO_CONNECTION = (psycopg.OperationalError, OSError, UnicodeError)
+"""Of libpq, of whoever waits for it, and of a host's name that cannot be one."""
+CONNECT_SHARE = 0.8
+"""Of the time to connect: then there is time left to say that nobody answered."""
 NO_ADDRESS = "no-address"
 UNREADABLE = (
     "a PostgreSQL URL is postgresql://user:password@host:port/database?option=value; this one cannot be read:"
@@ -117,7 +121,7 @@ class PostgresStore(Store):
         settings = _settings(self.given, timeout)
         try:
             return psycopg.connect(self.conninfo, **settings)
-        except (psycopg.OperationalError, OSError) as error:  # its own, or of whoever waits for it
+        except NO_CONNECTION as error:
             if "unsupported startup parameter" not in str(error):
                 raise _connect_problem(self.url, error) from error
         return self._open_through_pooler(settings)
@@ -126,7 +130,7 @@ class PostgresStore(Store):
         """PgBouncer refuses connections that bring settings of their own."""
         try:
             return psycopg.connect(self.conninfo, **{**settings, "options": self.given.get("options", "")})
-        except (psycopg.OperationalError, OSError) as error:
+        except NO_CONNECTION as error:
             raise _connect_problem(self.url, error) from error
 
     @property
@@ -244,7 +248,7 @@ def _settings(given: dict[str, str], timeout: float) -> "dict[str, Any]":
     options = f"-c lock_timeout={milliseconds} -c default_transaction_isolation=read\\ committed"
     settings = {
         "application_name": "trinco",
-        "connect_timeout": max(2, ceil(timeout)),
+        "connect_timeout": max(2, int(timeout * CONNECT_SHARE)),
         "keepalives_idle": 10,
         "keepalives_interval": 3,
         "keepalives_count": 3,
@@ -336,7 +340,8 @@ CONNECT_ADVICE = {
     "permission denied for database": "let somebody run GRANT CONNECT ON DATABASE there",
     "password": "check the user and the password in the URL (or in ~/.pgpass)",
     "does not exist": "create it, or correct its name in the URL",
-    "translate host name": "correct the host in the URL",
+    "resolve host": "correct the host in the URL",
+    "'idna'": "correct the host in the URL",
     "read-only": PRIMARY,
     "hot standby": PRIMARY,
     "Hot standby": PRIMARY,
@@ -349,7 +354,7 @@ CONNECT_ADVICE = {
     "too many clients": ALL_TAKEN,
     "too many connections for role": "raise that limit there (ALTER ROLE ... CONNECTION LIMIT), or use fewer clients",
     "too many connections for database": "raise that limit there (ALTER DATABASE ... CONNECTION LIMIT)",
-    "timeout": "is the address right, and does a firewall let us through?",
+    "timeout": "is the address right, is it a PostgreSQL server, and does a firewall let us through?",
     "invalid response": "is it a PostgreSQL server?",
 }
 """By what libpq or the server says, the first that fits."""

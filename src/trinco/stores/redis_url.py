@@ -1,7 +1,7 @@
 """What a Redis URL says: where the server is, what its own client is told, and what is meant for us."""
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from trinco.core.errors import ConfigError, UsageError
 from trinco.core.value import Value
@@ -58,9 +58,19 @@ def parse(url: str) -> Place:
     host, port = parts.hostname or "localhost", parts.port or DEFAULT_PORT
     domain = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     shown = f"{parts.scheme}://{user}{domain}{parts.path}"
+    if not _is_host(unquote(host)):
+        raise ConfigError(f"{shown}: no host is called '{host}'; a store is one server, and a name has no space in it")
     if not re.fullmatch("(/[0-9]{0,9})?", parts.path):
         raise ConfigError(f"{shown}: behind the / is the number of a database, as in {parts.scheme}://{domain}/0")
     return Place(vendor, shown, domain, t_max, fresh == "1")
+
+
+def _is_host(name: str) -> bool:
+    try:
+        name.encode("idna")
+    except UnicodeError:  # a part of it is empty, or too long
+        return False
+    return not re.search(r"[\s,]", name)
 
 
 def _split(url: str) -> "SplitResult":
@@ -88,6 +98,10 @@ def refuse_unknown_options(place: Place, connection_class: "Any") -> None:
     for before, name in zip(["", *names], names, strict=False):
         if name not in known and before.endswith("password"):
             raise ConfigError(f"{place.shown}: what follows {before}= is no option; in a password write & as %26")
+        if name.startswith("ssl_") and place.vendor.startswith("redis://"):
+            raise ConfigError(
+                f"{place.shown}: there is no option {name!r} for this kind of URL; with TLS it is rediss://"
+            )
         if name not in known:
             close = nearest(name, known)
             meant = f"; did you mean {close}?" if close else ""
