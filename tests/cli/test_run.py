@@ -360,7 +360,10 @@ class TestLoss:
             gone(child)
         code, _, said = run.end()
         assert code == LOST
-        assert said == "trinco: the lock 'x' was lost: somebody broke the lock; the command is ended\n"
+        assert said == (
+            "trinco: the lock 'x' was lost: its entry is gone: somebody broke the lock, or removed what the store "
+            "keeps; the command is ended\n"
+        )
 
     @pytest.mark.parametrize("patience", ["0", "30ms"])
     def test_a_loss_is_told_however_short_the_time_to_end_is(

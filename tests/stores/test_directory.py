@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trinco
+from trinco.cli.main import main
 from trinco.core.errors import AcquireTimeout, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Read
 from trinco.leases.bases.listed import MANY_ROWS
@@ -118,7 +119,9 @@ def test_a_foreign_file_from_the_future_is_in_the_way_for_t_max_at_most(
 
 
 @pytest.mark.parametrize("stamp", [0, -1e8])
-def test_whoever_is_kept_out_by_a_foreign_file_is_told_which(store: DirectoryStore, stamp: float) -> None:
+def test_whoever_is_kept_out_by_a_foreign_file_is_told_which(
+    store: DirectoryStore, stamp: float, capsys: pytest.CaptureFixture[str]
+) -> None:
     with trinco.connect(store.url) as locks:
         locks.lock(LOCK).hold(0).__enter__().release()
         foreign = Path(store.path) / LOCK / "line\nfeed"
@@ -130,6 +133,9 @@ def test_whoever_is_kept_out_by_a_foreign_file_is_told_which(store: DirectorySto
         assert "remove it if nobody holds the lock" in info.why
         with pytest.raises(AcquireTimeout, match="feed' in the store"):
             locks.lock(LOCK).hold(0).__enter__()
+    assert main(["break", "-u", store.url, LOCK]) == 1
+    assert "nothing was broken: " in (said := capsys.readouterr().err)
+    assert "feed' in the store" in said
 
 
 def test_who_holds_is_named_before_a_foreign_file_is(store: DirectoryStore) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
+import anyio
 import pytest
 
+import trinco
 from tests.stores.servers import RedisServer, free_port
 from trinco.core.errors import UsageError
 from trinco.leases.accesses import Apply
@@ -63,6 +65,34 @@ def test_a_store_that_is_down_is_named() -> None:
     health = examine(open_store(f"redis://127.0.0.1:{free_port()}/0"), None)
     assert not health.reachable
     assert "cannot connect" in health.trouble
+
+
+def test_a_service_knows_when_a_store_has_answered_last() -> None:
+    with RedisServer() as server, trinco.connect(server.url) as locks:
+        with locks.lock("x").hold():
+            pass
+        (health,) = locks.health()
+        assert health.last_answer == 0
+        server.stop()
+        (health,) = locks.health()
+        assert not health.reachable
+        assert health.last_answer is not None
+        assert 0 < health.last_answer < 30
+    with trinco.connect(f"redis://127.0.0.1:{free_port()}/0") as locks:
+        assert [health.last_answer for health in locks.health()] == [None]
+
+
+def test_a_service_for_tasks_knows_when_a_store_has_answered_last() -> None:
+    async def main() -> None:
+        with RedisServer() as server:
+            async with trinco.connect(server.url).aio as locks:
+                async with locks.lock("x").hold():
+                    pass
+                server.stop()
+                (health,) = await locks.health()
+                assert (health.reachable, health.last_answer is not None) == (False, True)
+
+    anyio.run(main)
 
 
 STORES: dict[str, Callable[[Path], Store]] = {

@@ -45,6 +45,8 @@ def run(options: argparse.Namespace) -> int:
 def _why_not(info: LockInfo, token: int | None) -> str:
     if info.held and token is not None and token != info.token:
         return f"'{info.name}' is held by {info.owner} with token {info.token}, not {token}: nothing was broken"
+    if info.held and info.why:
+        return f"'{info.name}' is still held, and nothing was broken: {info.why}"
     if info.held:
         return f"'{info.name}' has changed hands meanwhile, or {info.owner} has it again: nothing was broken; try again"
     return f"nobody holds '{info.name}': nothing was broken"

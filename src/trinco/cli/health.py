@@ -65,6 +65,7 @@ def _as_dict(store: StoreHealth) -> dict[str, object]:
         "reachable": store.reachable,
         "latency": store.latency,
         "clock": store.clock,
+        "last_answer": store.last_answer,
         "trouble": store.trouble,
         "lies": list(store.lies),
     }

@@ -27,8 +27,11 @@ from trinco.stores.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trinco.leases.claim import Claim
     from trinco.leases.operation import Answer
+    from trinco.locks.hub import Hub
 
 FOLDER = "trinco/health/"
 """Locks below this name are ours, and mean nothing."""
@@ -43,9 +46,9 @@ BUSY = "another process is challenging it right now: ask again in a few seconds"
 class StoreHealth(Value):
     """``latency``: seconds for one access, None if there was none. ``clock``: how far the store's wall clock is ahead
     of ours, in seconds, None if unknown. ``trouble``: why it cannot be used or judged, else empty. ``lies``: what it
-    was caught at, a sentence each."""
+    was caught at, a sentence each. ``last_answer``: seconds since it answered us last, None if it never did."""
 
-    __slots__ = ("clock", "latency", "lies", "reachable", "trouble", "url")
+    __slots__ = ("clock", "last_answer", "latency", "lies", "reachable", "trouble", "url")
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class StoreHealth(Value):
         clock: float | None = None,
         trouble: str = "",
         lies: tuple[str, ...] = (),
+        last_answer: float | None = None,
     ) -> None:
         self.url = url
         self.reachable = reachable
@@ -62,6 +66,14 @@ class StoreHealth(Value):
         self.clock = clock
         self.trouble = trouble
         self.lies = lies
+        self.last_answer = last_answer
+
+
+def examine_all(stores: "Sequence[Store]", hub: "Hub") -> list[StoreHealth]:
+    """Those of a service; ``hub`` is what it speaks to them with."""
+    found = [examine(store, trouble) for store, trouble in zip(stores, hub.troubles, strict=True)]
+    silences = [0.0 if health.latency is not None else hub.silence(base) for base, health in enumerate(found)]
+    return [health.but(last_answer=silence) for health, silence in zip(found, silences, strict=True)]
 
 
 def examine(store: Store, trouble: str | None = None, patience: float = PATIENCE) -> StoreHealth:

@@ -89,6 +89,7 @@ class Hub(Links):
         self._inbox: deque[tuple[Any, int, Any, Any]] = deque()
         self.heard = [0] * len(stores)
         """How often something has come from each store."""
+        self._heard_at: list[float | None] = [None] * len(stores)
         self._in_use: int | None = None
         """Whose link somebody is using. Who finds this set knows that somebody was interrupted there (the handler of a
         signal raised): which answer belongs to whom is not known any more, and the link is given up."""
@@ -159,6 +160,7 @@ class Hub(Links):
                     self._in_use = None
                     return True
                 self.unanswering[base] = 0
+                self._heard_at[base] = self.clock()
                 self._in_use = None
         self._inbox.append((sender, base, tag, reply))
         return False
@@ -180,6 +182,7 @@ class Hub(Links):
         said = []
         if arrived:
             self.heard[base] += 1
+            self._heard_at[base] = self.clock()
         for each in arrived:
             if isinstance(each, (Hint, Handed)):
                 said.append(each)
@@ -197,6 +200,11 @@ class Hub(Links):
         if (base := self._in_use) is not None:
             self.unanswering[base] = 0  # through no fault of the store
             self.lose(base, f"{self.stores[base].url}: somebody was interrupted while using the link; connect again")
+
+    def silence(self, base: int) -> float | None:
+        """For how long nothing has come from a store. None: nothing ever has."""
+        heard_at = self._heard_at[base]
+        return None if heard_at is None else max(self.clock() - heard_at, 0.0)
 
     def give_up_silent(self, base: int, patience: float) -> None:
         """A link on which nothing has come for so long may be dead without anybody having been told: try another."""

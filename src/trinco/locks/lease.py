@@ -201,7 +201,7 @@ class Lease:
 EXPLANATIONS = {
     "expired": "its term of {ttl} ended before it was renewed",
     "stolen": "somebody else holds it, though our term was not over",
-    "revoked": "somebody broke the lock",
+    "revoked": "its entry is gone: somebody broke the lock, or removed what the store keeps",
     "unreachable": "too few stores could be reached to renew its term of {ttl}",
     "overtime": "it was held for max_hold",
     "forked": "it belongs to the process that took it, and this is a forked child",

@@ -27,13 +27,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
-    from typing import Any, NoReturn, Unpack
+    from typing import Any, NoReturn, TypeAlias, Unpack
 
     from trinco.leases.keys import Keyring
     from trinco.locks.aio.service import AsyncLockService
     from trinco.locks.health import StoreHealth
     from trinco.locks.options import LockOptions
     from trinco.locks.sealed import SealedEntries
+
+    Healths: TypeAlias = list[StoreHealth]
+    """By a name of its own: inside the service, ``list`` is what lists the locks."""
 
 MAX_LIMIT = 1000
 MAX_ID = 200
@@ -155,11 +158,11 @@ class LockService:
         after = self.look(name).holder(self.enough)
         return after is None or after.claim != holder.claim
 
-    def health(self) -> "Sequence[StoreHealth]":
-        """What each store is worth: reachable, how quick, and whether it was caught lying."""
-        from trinco.locks.health import examine
+    def health(self) -> "Healths":
+        """What each store is worth: reachable, how quick, when it answered last, and whether it was caught lying."""
+        from trinco.locks.health import examine_all
 
-        return [examine(store, trouble) for store, trouble in zip(self.stores, self.desk.hub.troubles, strict=True)]
+        return examine_all(self.stores, self.desk.hub)
 
     @property
     def enough(self) -> int:

@@ -17,7 +17,6 @@ import time
 from stat import S_ISREG
 
 from trinco.core.errors import StoreForbidden, StoreUnavailable
-from trinco.stores import descriptors
 from trinco.stores.boot import Boot, mounts, network_filesystem
 from trinco.stores.clock import wall_microseconds
 from trinco.stores.sqlite_companions import (
@@ -128,8 +127,10 @@ DESCRIPTORS = 4
 def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
     """One line: which store, what happened, what to do."""
     what = _IN_WORDS.get(_primary(error), "SQLite could not do it")
-    if _primary(error) in OPENING and descriptors.are_used_up(DESCRIPTORS):
-        what = descriptors.ADVICE
+    if _primary(error) in OPENING:
+        from trinco.stores import descriptors
+
+        what = descriptors.ADVICE if descriptors.are_used_up(DESCRIPTORS) else what
     kind = StoreForbidden if _primary(error) in FORBIDDEN else StoreUnavailable
     return kind(f"{url}: {what} ({str(error).splitlines()[0] if str(error) else type(error).__name__})")
 

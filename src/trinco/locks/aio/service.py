@@ -1,7 +1,7 @@
 """A lock service for tasks, on the same stores as its blocking twin, over links of its own."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Unpack
 
@@ -17,8 +17,8 @@ from trinco.locks.names import require_name, require_token
 from trinco.locks.service import LockService, acquire_timeout, slots
 
 if TYPE_CHECKING:
-    from trinco.locks.health import StoreHealth
     from trinco.locks.options import LockOptions
+    from trinco.locks.service import Healths
 
 
 _in_use: set[AsyncDesk] = set()
@@ -78,9 +78,11 @@ class AsyncLockService:
         after = (await self.desk.look(name)).holder(self._service.enough)
         return after is None or after.claim != holder.claim
 
-    async def health(self) -> "Sequence[StoreHealth]":
+    async def health(self) -> "Healths":
         """What each store is worth; see ``LockService.health``."""
-        return await anyio.to_thread.run_sync(self._service.health)
+        from trinco.locks.health import examine_all
+
+        return await anyio.to_thread.run_sync(examine_all, self._service.stores, self.desk.hub)
 
     async def timed_out(self, name: str, resources: tuple[str, ...], timeout: float | None) -> AcquireTimeout:
         troubles = tuple(self.desk.hub.troubles)
