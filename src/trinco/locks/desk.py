@@ -1,5 +1,7 @@
 """Where threads obtain leases, renew them and give them back."""
 
+from time import sleep
+
 from trinco.core.errors import StoreUnavailable
 from trinco.locks.agenda import NEVER
 from trinco.locks.books import (
@@ -14,6 +16,7 @@ from trinco.locks.books import (
     unrenewed,
     why_over,
 )
+from trinco.locks.endings import time_to_the_end
 from trinco.locks.forking import rest_when_forking
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
@@ -46,9 +49,9 @@ class Desk(Books):
         semaphore are several. None if it cannot."""
         hub, waiting = self.hub, self.waiting
         deadline = NEVER if timeout is None else hub.clock() + timeout
-        waiting.require_rest()
         lease = None
         try:
+            waiting.require_rest()
             with waiting.mutex:
                 losses = hub.losses
                 try:
@@ -62,9 +65,11 @@ class Desk(Books):
                     if self.keeper is not None:
                         self.keeper.notice(lease)
             return lease
-        except BaseException:
+        except BaseException as error:
             if lease is not None:  # an interrupt: nobody will know that there is something to give back
                 self.release(lease)
+            if isinstance(error, StoreUnavailable):
+                sleep(time_to_the_end())
             raise
 
     def _obtain(

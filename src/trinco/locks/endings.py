@@ -35,6 +35,10 @@ _forking: "dict[int, Iterable[int]]" = {}
 """The threads that are about to fork, and which signals were held back from each before."""
 _postponed: list[int] = []
 """The signals that came to the main thread meanwhile: another thread may have let them in."""
+_ended_by: list[int] = []
+"""The thread in which the process ends, when it does."""
+LAST_WAIT = 5.0
+"""Seconds for which a thread that is to end with the process waits for that; somebody may wait for the thread."""
 
 
 def close_at_exit(books: "Books") -> None:
@@ -42,7 +46,14 @@ def close_at_exit(books: "Books") -> None:
     _open.append(ref(books))
 
 
+def time_to_the_end() -> float:
+    """How long to wait before telling somebody that it cannot have a lock. Daemon threads are all that is left when a
+    process ends, and are ended with it: what they are told before only leaves a traceback."""
+    return LAST_WAIT if _ended_by and get_ident() not in _ended_by else 0.0
+
+
 def _release_all() -> None:
+    _ended_by.append(get_ident())
     for books in _everybody():
         try:
             books.shut()

@@ -160,9 +160,10 @@ class Hub(Links):
                     self._in_use = None
                     return True
                 self.unanswering[base] = 0
-                self._heard_at[base] = self.clock()
                 self._in_use = None
         self._inbox.append((sender, base, tag, reply))
+        if reply is not None:
+            self._heard_at[base] = self.clock()
         return False
 
     def receive(self, base: int) -> None:
@@ -182,7 +183,6 @@ class Hub(Links):
         said = []
         if arrived:
             self.heard[base] += 1
-            self._heard_at[base] = self.clock()
         for each in arrived:
             if isinstance(each, (Hint, Handed)):
                 said.append(each)
@@ -195,6 +195,8 @@ class Hub(Links):
             waiter = self.active.get(each.owner) or self._forgotten(each.owner)
             if waiter is not None:
                 self._inbox.append((waiter, base, SAID, each))  # a refusal that came with it may be older
+        if arrived:
+            self._heard_at[base] = self.clock()
 
     def _give_up_interrupted(self) -> None:
         if (base := self._in_use) is not None:

@@ -25,6 +25,7 @@ from trinco.locks.books import (
     unrenewed,
     why_over,
 )
+from trinco.locks.endings import time_to_the_end
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
@@ -58,13 +59,18 @@ class AsyncDesk(Keeping):
         """A lease on the first of these resources that can be had within ``timeout``; cancelled, it leaves nothing."""
         await checkpoint_if_cancelled()
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
-        losses = self.hub.losses
         try:
-            lease = await self._obtain(name, resources, options, deadline, timeout)
+            losses = self.hub.losses
+            try:
+                lease = await self._obtain(name, resources, options, deadline, timeout)
+            except StoreUnavailable:
+                if self.hub.losses == losses:
+                    raise
+                lease = await self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: again
         except StoreUnavailable:
-            if self.hub.losses == losses:
-                raise
-            lease = await self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: once more
+            if moment := time_to_the_end():
+                await anyio.sleep(moment)
+            raise
         if lease is not None:
             self.keep(lease)
             self._notice(min(lease.renew_at, lease.until))
