@@ -213,7 +213,7 @@ class TestChecking:
         assert "safe, no deadlock within these bounds, no starvation within these bounds" in shown
 
     def test_without_n_there_are_as_many_nodes_as_the_protocol_needs(self) -> None:
-        assert facts("check", "bakery", "--max-states", "100", code=3)["n"] == 5
+        assert facts("check", "bakery", "--max-states", "100", code=3)["n"] == 6
         assert facts("check", "token-ring")["n"] == 3
 
     def test_the_election_of_the_examples_has_a_verdict_in_seconds(self) -> None:

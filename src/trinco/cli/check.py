@@ -25,7 +25,7 @@ from trinco.cli.output import print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.progress import progress
 from trinco.cli.protocols import refuse_lease_settings
-from trinco.cli.sizes import check_k, chosen
+from trinco.cli.sizes import asked_n, check_k, chosen, tell_if_alone, tell_if_client_is_alone
 from trinco.core.claims import Claims, Network
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.node import Node
@@ -33,6 +33,7 @@ from trinco.core.trace import MOST_NODES
 from trinco.leases.nodes.system import QuorumLease
 from trinco.protocols.catalogue import Entry
 
+USUAL_N = 3
 FIRES, FIRES_IN_ELECTIONS = 3, 8
 
 EXAMPLES = """examples:
@@ -55,7 +56,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n", MOST_NODES), help="how many nodes (3, or as many as it needs)")
+    parser.add_argument("-n", type=whole(1, "n", MOST_NODES), help="how many nodes (3, or as many as let two compete)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
     parser.add_argument("--rounds", type=_rounds, default=UNSAID, metavar="R|forever", help="entries per process (2)")
     parser.add_argument("--network", choices=("fifo", "unordered"), help="order of channels (what the protocol claims)")
@@ -126,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(entry: Entry, options: argparse.Namespace) -> int:
-    n = options.n or max(3, entry.smallest)
+    n = asked_n(entry, options, USUAL_N)
     rounds = 2 if options.rounds == UNSAID else options.rounds
     check_k(entry, n, options.k)
     asked: dict[str, Any] = {
@@ -143,6 +144,7 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
     }
     with _naming_the_way_out():
         model = model_of(entry, **asked)
+    tell_if_alone(entry, model.nodes)
     checker = Checker(
         model,
         entry.name,
@@ -193,7 +195,7 @@ def _found(entry: Entry, options: argparse.Namespace) -> str:
 
 
 def _check_election(entry: Entry, options: argparse.Namespace) -> int:
-    n = options.n or max(3, entry.smallest)
+    n = asked_n(entry, options, USUAL_N)
     asked: dict[str, Any] = {
         "notices": options.notices or 1,
         "crashes": options.crashes,
@@ -249,6 +251,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
     }
     with _naming_the_way_out():
         model = lease_model(system, **asked)
+    tell_if_client_is_alone(len(model.nodes) - len(system.stores))
     checker = Checker(
         model,
         entry.name,

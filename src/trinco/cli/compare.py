@@ -14,6 +14,7 @@ from trinco.cli.comparison_tables import print_comparison, print_elections, prin
 from trinco.cli.files import refuse_unwritable, write_plot, write_text
 from trinco.cli.output import print_json
 from trinco.cli.parser import add_json, add_settings, whole
+from trinco.cli.sizes import tell_if_alone
 from trinco.cli.work import work_on
 from trinco.core.errors import UsageError
 from trinco.lab import vote_loss
@@ -85,6 +86,9 @@ def _refuse_in_vain(options: argparse.Namespace) -> None:
 def _compare(options: argparse.Namespace) -> int:
     chosen = subjects(options.protocols, options.set)
     sizes = options.n or SIZES
+    for subject in chosen:
+        for n in sizes:
+            tell_if_alone(subject.entry, subject.entry.nodes(n))
     compared = work_on(options, lambda executor, tell: compare(chosen, sizes, options.seed, executor, tell))
     if compared is None:
         return exits.INTERRUPTED

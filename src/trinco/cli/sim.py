@@ -17,7 +17,7 @@ from trinco.cli.output import number, print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
 from trinco.cli.protocols import refuse_lease_settings
-from trinco.cli.sizes import check_k, chosen
+from trinco.cli.sizes import asked_n, check_k, chosen, tell_if_alone, tell_if_client_is_alone
 from trinco.cli.watch import run_watched, so_far
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.trace import MOST_NODES
@@ -33,6 +33,7 @@ from trinco.sim.simulation import run as simulate
 from trinco.sim.swarm import Swarm
 from trinco.sim.workers import process_pool
 
+USUAL_N = 5
 MAX_EVENTS = 2_000_000
 """A minute or so, and with its trace a gigabyte."""
 MAX_MEGABYTES = 2048
@@ -57,7 +58,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.description = "Simulate a protocol in virtual time: one seed decides everything. Its claims are monitored."
     parser.epilog = EXAMPLES
     parser.add_argument("protocol", help="a name from 'trinco protocols'")
-    parser.add_argument("-n", type=whole(1, "n", MOST_NODES), help="how many nodes (5)")
+    parser.add_argument("-n", type=whole(1, "n", MOST_NODES), help="how many nodes (5, or as many as let two compete)")
     parser.add_argument("-k", type=whole(1, "k"), help="how many may be inside (what the protocol claims)")
     parser.add_argument("--seed", type=whole(0, "the seed"), default=0, help="decides everything (0)")
     _add_workload(parser.add_argument_group("workload"))
@@ -163,15 +164,19 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 
 def _peers_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
-    n = options.n or 5
+    n = asked_n(entry, options, USUAL_N)
     check_k(entry, n, options.k)
     nodes = entry.nodes(n)
+    if not options.ask:
+        tell_if_alone(entry, nodes)
     return _scenario(entry, n, dict(asked_liar(entry, nodes, text) for text in options.byzantine), options)
 
 
 def _lease_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
     system = quorum_lease(options, small=False)
     check_k(entry, system.n, options.k)
+    if not options.ask:
+        tell_if_client_is_alone(system.n - len(system.stores))
     fenced = system.can_fence if system.fenced is None else system.fenced
     entry = replace(entry, build=system, claims=replace(entry.claims, fencing=fenced))
     byzantine = {node: entry.strategies[name] for node, name in liars(entry, options.byzantine, system).items()}

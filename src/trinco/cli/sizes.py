@@ -1,9 +1,12 @@
 """Numbers that must fit the protocol."""
 
 import argparse
+from collections.abc import Sequence
 
+from trinco.cli.streams import say
 from trinco.core.errors import UsageError
-from trinco.protocols.catalogue import Entry, find
+from trinco.core.node import Node
+from trinco.protocols.catalogue import Entry, competitors, find
 
 
 def chosen(options: argparse.Namespace) -> Entry:
@@ -21,3 +24,22 @@ def check_k(entry: Entry, n: int, k: int | None) -> None:
     claimed = entry.claims.k.high(**entry.letters(n))
     if k is not None and k != claimed:
         raise UsageError(f"{entry.name} lets {claimed:g} inside at a time; k={k} is not possible")
+
+
+def asked_n(entry: Entry, options: argparse.Namespace, usual: int) -> int:
+    """As many nodes as were asked for, otherwise the usual number, or as many as it takes for a contest."""
+    return int(options.n or entry.contended_size(usual))
+
+
+def tell_if_alone(entry: Entry, nodes: Sequence[Node]) -> None:
+    """A run in which nobody has a rival shows little, however well it ends."""
+    if competitors(nodes) < 2:
+        say(
+            f"{entry.name}: only one of these {len(nodes)} nodes competes, and nobody is ever in its way: "
+            f"-n {entry.contended_size(len(nodes))} gives it a rival"
+        )
+
+
+def tell_if_client_is_alone(clients: int) -> None:
+    if clients < 2:
+        say("there is only one client, and nobody is ever in its way: --clients 2 gives it a rival")

@@ -9,10 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from trinco.core.claims import Network
-from trinco.core.node import Process
 from trinco.lab.comparison_loads import HOLD, loads
 from trinco.lab.tally import Tally, tallied
-from trinco.protocols.catalogue import Entry
+from trinco.protocols.catalogue import Entry, competitors
 from trinco.sim.links import Links
 from trinco.sim.metrics import measure as metrics_of
 from trinco.sim.scenario import Scenario
@@ -75,7 +74,7 @@ class Measures:
 
 
 def measure(entry: Entry, n: int, seed: int = 0) -> Measures:
-    processes = sum(isinstance(node, Process) for node in entry.nodes(n))
+    processes = competitors(entry.nodes(n))
     runs = {name: _run(entry, n, seed, load) for name, load in loads(processes).items()}
     alone, in_turn, light, saturated = runs.values()
     swing, crowded = saturated.in_full_swing(), metrics_of(saturated.simulation)

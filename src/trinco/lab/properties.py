@@ -16,8 +16,7 @@ from trinco.core.claims import Network
 from trinco.core.errors import UsageError
 from trinco.core.formula import Formula
 from trinco.core.monitor import EveryoneServed
-from trinco.core.node import Process
-from trinco.protocols.catalogue import Entry
+from trinco.protocols.catalogue import Entry, competitors
 from trinco.sim.laws import Uniform
 from trinco.sim.links import Links
 from trinco.sim.scenario import Scenario
@@ -82,7 +81,7 @@ def _instances(entry: Entry) -> Iterator[tuple[int, int | None]]:
 
 def _processes(entry: Entry, n: int) -> int:
     try:
-        return sum(isinstance(node, Process) for node in entry.nodes(n))
+        return competitors(entry.nodes(n))
     except UsageError:
         return 0
 
@@ -109,7 +108,7 @@ def _from_check(entry: Entry, checked: Checked, n: int, rounds: int | None) -> P
 
 def _from_runs(entry: Entry, seed: int) -> Properties:
     """With delays so different that messages overtake each other where they may."""
-    n = max(5, entry.smallest)
+    n = entry.contended_size(5)
     scenario = Scenario(
         protocol=entry.name,
         build=entry.build,

@@ -8,7 +8,7 @@ from typing import Any
 from trinco.core.claims import Claims, letters_of
 from trinco.core.errors import UsageError
 from trinco.core.nearest import suggest
-from trinco.core.node import Node
+from trinco.core.node import Elector, Node, Process
 from trinco.leases.nodes import behaviours
 from trinco.leases.nodes import system as quorum_lease
 from trinco.protocols import coordinator, coordinator_failover
@@ -32,6 +32,8 @@ from trinco.protocols.permission import (
 )
 from trinco.protocols.settings import settings_of, with_settings
 from trinco.protocols.token import naimi_trehel, raymond_tree, regenerating_ring, suzuki_kasami, token_ring
+
+LARGEST_TRIED = 100
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,23 @@ class Entry:
         if n < self.smallest:
             raise UsageError(f"{self.name} needs at least {self.smallest} nodes, not {n}")
         return self.build(n)
+
+    def contended_size(self, least: int) -> int:
+        """The first number of nodes, from ``least`` on, of which more compete than may be inside. Where there is none
+        that could be built, the first of all: it says what is wrong."""
+        sizes = range(max(least, self.smallest), LARGEST_TRIED)
+        return next(filter(self._is_contended, sizes), sizes[0])
+
+    def _is_contended(self, n: int) -> bool:
+        try:
+            return competitors(self.nodes(n)) > self.claims.k.high(**self.letters(n))
+        except UsageError:
+            return False
+
+
+def competitors(nodes: Sequence[Node]) -> int:
+    """How many of them want to enter, or to lead: servers do not."""
+    return sum(isinstance(node, Process | Elector) for node in nodes)
 
 
 ENTRIES = (
