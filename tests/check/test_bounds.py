@@ -36,6 +36,13 @@ def test_too_much_memory_ends_the_search_without_a_verdict() -> None:
     assert result.progress.states < STATES
 
 
+def test_with_many_nodes_the_bounds_are_looked_at_more_often() -> None:
+    """A batch of the usual size would hold the whole level, and what follows from it: a hundred thousand states."""
+    result = check(model_of(find("ricart-agrawala"), n=40), max_states=3_000)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert 3_000 < result.progress.states < 20_000
+
+
 def test_a_violation_within_the_bound_is_a_verdict() -> None:
     model = exhibits.find("ricart-agrawala/no-tie-break").model()
     needed = check(model).progress.states

@@ -234,6 +234,15 @@ class TestChecking:
         assert told["verdict"] == "inconclusive"
         assert told["deadlock_free"] is None
 
+    @pytest.mark.parametrize(
+        "call", [("ricart-agrawala", "-n", "2000"), ("bully", "-n", "257"), ("quorum-lease", "--clients", "100000")]
+    )
+    def test_more_nodes_than_a_step_fits_into_memory_for_are_refused(self, call: tuple[str, ...]) -> None:
+        assert "the checker takes at most 256" in complaint("check", *call, "--max-states", "10")
+
+    def test_as_many_nodes_as_it_takes_end_at_a_bound(self) -> None:
+        assert facts("check", "ricart-agrawala", "-n", "256", "--max-states", "10", code=3)["states"] > 10
+
     def test_a_crash_beyond_the_claims_deadlocks(self) -> None:
         told = facts("check", "ricart-agrawala", "-n", "2", "--crashes", "1", "--beyond-claims", code=1)
         assert told["violation"]["kind"] == "deadlock"

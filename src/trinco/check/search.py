@@ -23,6 +23,9 @@ from trinco.check.view import View
 
 BATCH = 20_000
 """States that are expanded together, between two looks at the clock, the memory and the bound."""
+BATCH_OF_CELLS = 10_000_000
+"""And no more than have so many between them, if every node of each sends to every other: n successors, n messages in
+each, and n cells in what one of these adds."""
 
 
 class Verdict(Enum):
@@ -82,6 +85,7 @@ class Search:
         self.cells = Cells(self.model, self.handlers)
         self.steps = Steps(self.cells)
         self.symmetry = Symmetry(self.cells) if self.model.symmetric and self.model.reductions else None
+        self.batch = max(1, min(BATCH, BATCH_OF_CELLS // len(self.model.nodes) ** 3))
         self.seen: set[int] = set()
         self.levels: list[list[int]] = []
         self.starts: dict[int, tuple[Outcome, ...]] = {}
@@ -108,14 +112,14 @@ class Search:
             self.levels.append(level)
             self.progress.depth, self.progress.frontier = len(self.levels) - 1, len(level)
             found: list[int] = []
-            for start in range(0, len(level), BATCH):
-                reached = self._reached(level[start : start + BATCH])
+            for start in range(0, len(level), self.batch):
+                reached = self._reached(level[start : start + self.batch])
                 self.progress.transitions += len(reached)
                 if self._add(self._kinds(reached), found):
                     self.levels.append([])
                     return Verdict.VIOLATED
                 self.report()
-                unfinished = found or start + BATCH < len(level)
+                unfinished = found or start + self.batch < len(level)
                 if unfinished and self._out_of_bounds():
                     return Verdict.INCONCLUSIVE
             level = found
@@ -271,8 +275,8 @@ class Search:
         return path[::-1]
 
     def _predecessor(self, level: list[int], state: int) -> int:
-        for start in range(0, len(level), BATCH):
-            batch = level[start : start + BATCH]
+        for start in range(0, len(level), self.batch):
+            batch = level[start : start + self.batch]
             if state in self.successors(batch):
                 return next(each for each in batch if state in self.successors([each]))
         raise AssertionError("a state of one level is a successor of one of the level before")

@@ -25,7 +25,7 @@ from trinco.cli.output import print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.progress import progress
 from trinco.cli.protocols import refuse_lease_settings
-from trinco.cli.sizes import asked_n, check_k, chosen, tell_if_alone, tell_if_client_is_alone
+from trinco.cli.sizes import asked_n, check_k, check_size, chosen, tell_if_alone, tell_if_client_is_alone
 from trinco.core.claims import Claims, Network
 from trinco.core.errors import BeyondClaims, UsageError
 from trinco.core.node import Node
@@ -128,6 +128,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(entry: Entry, options: argparse.Namespace) -> int:
     n = asked_n(entry, options, USUAL_N)
+    check_size(n)
     rounds = 2 if options.rounds == UNSAID else options.rounds
     check_k(entry, n, options.k)
     asked: dict[str, Any] = {
@@ -196,6 +197,7 @@ def _found(entry: Entry, options: argparse.Namespace) -> str:
 
 def _check_election(entry: Entry, options: argparse.Namespace) -> int:
     n = asked_n(entry, options, USUAL_N)
+    check_size(n)
     asked: dict[str, Any] = {
         "notices": options.notices or 1,
         "crashes": options.crashes,
@@ -225,6 +227,7 @@ def _check_election(entry: Entry, options: argparse.Namespace) -> int:
 
 def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
     system = quorum_lease(options, small=True)
+    check_size(system.n)
     if options.rounds is None or options.bypass or options.k not in (None, 1):
         raise UsageError(
             f"{LEASE} counts its attempts and bounds no overtaking: give a number of rounds, no --bypass, no -k"

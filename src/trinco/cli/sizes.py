@@ -8,6 +8,10 @@ from trinco.core.errors import UsageError
 from trinco.core.node import Node
 from trinco.protocols.catalogue import Entry, competitors, find
 
+MOST_CHECKED = 256
+"""Nodes. If each of so many sends to all the others, what follows from one state alone takes a tenth of a gigabyte; and
+it grows with the cube."""
+
 
 def chosen(options: argparse.Namespace) -> Entry:
     """The protocol as it is asked for. ``-k`` is one of its settings, if it has such a one."""
@@ -24,6 +28,15 @@ def check_k(entry: Entry, n: int, k: int | None) -> None:
     claimed = entry.claims.k.high(**entry.letters(n))
     if k is not None and k != claimed:
         raise UsageError(f"{entry.name} lets {claimed:g} inside at a time; k={k} is not possible")
+
+
+def check_size(n: int) -> None:
+    """Refuse more nodes than the checker gets through a single step of."""
+    if n > MOST_CHECKED:
+        raise UsageError(
+            f"{n:,} nodes have more states than anybody could search: the checker takes at most {MOST_CHECKED}; "
+            "for more there is 'trinco sim'"
+        )
 
 
 def asked_n(entry: Entry, options: argparse.Namespace, usual: int) -> int:
