@@ -18,7 +18,7 @@ from trinco.check.search import Progress, Verdict
 from trinco.check.standard import model_of
 from trinco.cli import exits
 from trinco.cli.check_flags import UNSAID, refuse_idle_drifting, refuse_idle_flags
-from trinco.cli.files import write_text, write_trace
+from trinco.cli.files import refuse_unwritable, write_text, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import print_facts, print_json, print_timeline
@@ -121,6 +121,7 @@ def run(options: argparse.Namespace) -> int:
     entry = chosen(options)
     refuse_lease_options(entry, options)
     refuse_idle_flags(entry, options)
+    refuse_unwritable(options.trace, options.write_test)
     if entry.claims.elects:
         return _check_election(entry, options)
     return _check_lease(entry, options) if entry.name == LEASE else _check(entry, options)
@@ -314,16 +315,16 @@ def conclude(
         except KeyboardInterrupt:
             sys.stderr.write(f"trinco: interrupted: {explored(checker.progress)}, no violation so far\n")
             return exits.INTERRUPTED
+    if options.json:
+        print_json(shown | as_dict(result))
+    else:
+        show(result, shown, claims)
     found = result.counterexample
     if found and options.trace:
         write_trace(options.trace, found.recording)
     if found and options.write_test:
         command = " ".join(["trinco", *sys.argv[1:]])
         write_text(options.write_test, as_pytest(found, expression, imports, command))
-    if options.json:
-        print_json(shown | as_dict(result))
-    else:
-        show(result, shown, claims)
     if not found:
         _tell_what_was_not_written(options)
     return {Verdict.HOLDS: exits.DONE, Verdict.VIOLATED: exits.VIOLATED}.get(result.verdict, exits.INCONCLUSIVE)

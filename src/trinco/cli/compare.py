@@ -78,9 +78,7 @@ def _refuse_in_vain(options: argparse.Namespace) -> None:
 
         format_of(options.plot.name)
         need_matplotlib()
-    for path in (options.csv, options.plot):
-        if path:
-            refuse_unwritable(path)
+    refuse_unwritable(options.csv, options.plot)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -92,17 +90,17 @@ def _compare(options: argparse.Namespace) -> int:
     compared = work_on(options, lambda executor, tell: compare(chosen, sizes, options.seed, executor, tell))
     if compared is None:
         return exits.INTERRUPTED
+    if options.json:
+        told = [each.as_dict() for each in compared]
+        print_json({"seed": options.seed, "sizes": list(sizes), "protocols": told})
+    else:
+        print_comparison(compared)
     if options.csv:
         _write_csv(options.csv, [row for each in compared for row in each.rows()])
     if options.plot:
         from trinco.view.comparison_plot import draw_comparison
 
         write_plot(options.plot, draw_comparison(compared))
-    if options.json:
-        told = [each.as_dict() for each in compared]
-        print_json({"seed": options.seed, "sizes": list(sizes), "protocols": told})
-    else:
-        print_comparison(compared)
     return exits.VIOLATED if any(list(each.violations) for each in compared) else exits.DONE
 
 
@@ -112,16 +110,16 @@ def _elections(options: argparse.Namespace) -> int:
     compared = work_on(options, lambda executor, tell: compare_elections(chosen, sizes, executor, tell))
     if compared is None:
         return exits.INTERRUPTED
+    if options.json:
+        print_json({"sizes": list(sizes), "elections": [each.as_dict() for each in compared]})
+    else:
+        print_elections(compared)
     if options.csv:
         _write_csv(options.csv, [row for each in compared for row in each.rows()])
     if options.plot:
         from trinco.view.comparison_plot import draw_elections
 
         write_plot(options.plot, draw_elections(compared))
-    if options.json:
-        print_json({"sizes": list(sizes), "elections": [each.as_dict() for each in compared]})
-    else:
-        print_elections(compared)
     return exits.VIOLATED if any(cost.violation for each in compared for cost in each.costs) else exits.DONE
 
 
@@ -129,12 +127,12 @@ def _vote_loss(options: argparse.Namespace) -> int:
     losses, measured = vote_loss.table(), vote_loss.simulate(seed=options.seed)
     predicted = [asdict(each) for each in losses]
     simulated = [asdict(each) | {"share": each.share} for each in measured]
-    if options.csv:
-        _write_csv(options.csv, [*predicted, *simulated])
     if options.json:
         print_json({"seed": options.seed, "predicted": predicted, "simulated": simulated})
     else:
         print_vote_loss(losses, measured)
+    if options.csv:
+        _write_csv(options.csv, [*predicted, *simulated])
     return exits.DONE
 
 

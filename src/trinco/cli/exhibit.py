@@ -6,6 +6,7 @@ from dataclasses import replace
 from trinco.check.run import Checker
 from trinco.cli import exits
 from trinco.cli.check import add_bounds, add_counterexample, conclude
+from trinco.cli.files import refuse_unwritable
 from trinco.cli.output import print_json, print_table
 from trinco.core.errors import UsageError
 from trinco.lab.exhibits.catalogue import EXHIBITS, find
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"nothing can be written to {path}: name the exhibit")
         return _list(options.json)
     exhibit = find(options.exhibit)
+    refuse_unwritable(options.trace, options.write_test)
     model = replace(exhibit.model(), reductions=not options.no_reductions)
     checker = Checker(model, exhibit.name, max_states=options.max_states, max_bytes=options.max_memory << 20)
     if not options.json:

@@ -53,12 +53,12 @@ def run(options: argparse.Namespace) -> int:
     )
     if made is None:
         return exits.INTERRUPTED
-    if options.plot:
-        _draw(made, options.plot)
     if options.json:
         print_json({"experiment": options.experiment, "quick": options.quick, **made.as_dict()})
     else:
         _show(made)
+    if options.plot:
+        _draw(made, options.plot)
     return exits.DONE
 
 

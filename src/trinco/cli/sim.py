@@ -10,7 +10,7 @@ from typing import Any
 
 from trinco.cli import exits
 from trinco.cli.faults import HELP, USES, asked_faults, asked_liar, asked_workload, parse_ask, parse_fault, parse_notice
-from trinco.cli.files import write_trace
+from trinco.cli.files import refuse_unwritable, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
 from trinco.cli.output import number, print_facts, print_json, print_timeline
@@ -148,6 +148,7 @@ def run(options: argparse.Namespace) -> int:
     entry = chosen(options)
     refuse_lease_options(entry, options)
     _refuse_contradictions(options)
+    refuse_unwritable(options.trace)
     scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
 
@@ -304,16 +305,16 @@ def _tell_swarm(facts: dict[str, Any], as_json: bool) -> None:
 
 
 def _tell(result: Result, options: argparse.Namespace, swarm: dict[str, Any], bound: str | None) -> None:
-    if options.trace and result.recording:
-        write_trace(options.trace, result.recording)
     if options.json:
         print_json(_as_dict(result) | {"bound": bound} | swarm)
-        return
-    _show(result, swarm, bound)
-    shrunk_violation = result.violation and swarm
-    if result.recording and (options.timeline or shrunk_violation):
-        print()
-        print_timeline(result.recording.events(), result.scenario.n, steps=False)
+    else:
+        _show(result, swarm, bound)
+        shrunk_violation = result.violation and swarm
+        if result.recording and (options.timeline or shrunk_violation):
+            print()
+            print_timeline(result.recording.events(), result.scenario.n, steps=False)
+    if options.trace and result.recording:
+        write_trace(options.trace, result.recording)
 
 
 def _as_dict(result: Result) -> dict[str, Any]:
