@@ -30,7 +30,7 @@ def model_of(
     if rounds is None and not entry.repeats:
         raise UsageError(f"{entry.name} has clocks that never stop rising: give a number of rounds")
     if not beyond_claims:
-        _stay_within(entry, n, network, crashes)
+        stay_within(entry, n, network, crashes)
     monitors: list[Monitor] = []
     if bypass:
         if claims.bypass is None:
@@ -54,7 +54,8 @@ def model_of(
     )
 
 
-def _stay_within(entry: Entry, n: int, network: Network, crashes: int) -> None:
+def stay_within(entry: Entry, n: int, network: Network, crashes: int) -> None:
+    """Refuse what the paper does not promise to survive."""
     claimed = entry.claims.crashes.high(**entry.letters(n))
     if crashes > claimed:
         raise BeyondClaims(

@@ -15,9 +15,16 @@ from trinco.check.model import Model
 from trinco.check.replay import as_pytest
 from trinco.check.run import Checker, Result
 from trinco.check.search import Progress, Verdict
-from trinco.check.standard import model_of
+from trinco.check.standard import model_of, stay_within
 from trinco.cli import exits
-from trinco.cli.check_flags import UNSAID, refuse_idle_drifting, refuse_idle_flags
+from trinco.cli.check_flags import (
+    UNSAID,
+    has_timers,
+    refuse_idle_drifting,
+    refuse_idle_fires,
+    refuse_idle_flags,
+    refuse_too_many_crashes,
+)
 from trinco.cli.files import refuse_unwritable, write_text, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
@@ -28,13 +35,13 @@ from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sizes import asked_n, check_k, check_size, chosen, tell_if_alone, tell_if_client_is_alone
 from trinco.core.claims import Claims, Network
 from trinco.core.errors import BeyondClaims, UsageError
-from trinco.core.node import Node
 from trinco.core.trace import MOST_NODES
 from trinco.leases.nodes.system import QuorumLease
 from trinco.protocols.catalogue import Entry
 
 USUAL_N = 3
 FIRES, FIRES_IN_ELECTIONS = 3, 8
+MAX_STATES, MAX_MEGABYTES = 5_000_000, 4096
 
 EXAMPLES = """examples:
   trinco check ricart-agrawala -n 3 --rounds 2     every run of three processes that enter twice each
@@ -92,17 +99,17 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
-    bound = whole(1, "the bound on states")
+    states, memory = whole(1, "the bound on states"), whole(50, "the bound on memory")
+    parser.add_argument("--max-states", type=states, metavar="N", help=f"give up after so many states ({MAX_STATES})")
     parser.add_argument(
-        "--max-states", type=bound, default=5_000_000, metavar="N", help="give up after so many states (5000000)"
+        "--max-memory", type=memory, metavar="MB", help=f"give up beyond so much memory ({MAX_MEGABYTES})"
     )
-    parser.add_argument(
-        "--max-memory",
-        type=whole(50, "the bound on memory"),
-        default=4096,
-        metavar="MB",
-        help="give up beyond so much memory (4096)",
-    )
+
+
+def checker_of(model: Model, name: str, options: argparse.Namespace, *, liveness: bool = True) -> Checker:
+    """Within the bounds that were asked for."""
+    states, megabytes = options.max_states or MAX_STATES, options.max_memory or MAX_MEGABYTES
+    return Checker(model, name, liveness=liveness, max_states=states, max_bytes=megabytes << 20)
 
 
 def add_counterexample(parser: argparse.ArgumentParser) -> None:
@@ -130,6 +137,7 @@ def run(options: argparse.Namespace) -> int:
 def _check(entry: Entry, options: argparse.Namespace) -> int:
     n = asked_n(entry, options, USUAL_N)
     check_size(n)
+    refuse_too_many_crashes(n, options)
     rounds = 2 if options.rounds == UNSAID else options.rounds
     check_k(entry, n, options.k)
     asked: dict[str, Any] = {
@@ -146,14 +154,9 @@ def _check(entry: Entry, options: argparse.Namespace) -> int:
     }
     with _naming_the_way_out():
         model = model_of(entry, **asked)
+    refuse_idle_fires(entry, model, options)
     tell_if_alone(entry, model.nodes)
-    checker = Checker(
-        model,
-        entry.name,
-        liveness=not options.no_liveness,
-        max_states=options.max_states,
-        max_bytes=options.max_memory << 20,
-    )
+    checker = checker_of(model, entry.name, options, liveness=not options.no_liveness)
     network = checker.model.network.name.lower()
     shown = {
         "protocol": entry.name,
@@ -186,8 +189,7 @@ def _or_else(said: int | None, usual: int) -> int:
 
 def _bound_on_timers(model: Model) -> dict[str, int]:
     """How often a timer may fire, where there are any."""
-    has_timers = any(type(node).on_timer is not Node.on_timer for node in model.nodes)
-    return {"fires": model.fires} if has_timers else {}
+    return {"fires": model.fires} if has_timers(model) else {}
 
 
 def _found(entry: Entry, options: argparse.Namespace) -> str:
@@ -199,6 +201,7 @@ def _found(entry: Entry, options: argparse.Namespace) -> str:
 def _check_election(entry: Entry, options: argparse.Namespace) -> int:
     n = asked_n(entry, options, USUAL_N)
     check_size(n)
+    refuse_too_many_crashes(n, options)
     asked: dict[str, Any] = {
         "notices": options.notices or 1,
         "crashes": options.crashes,
@@ -207,13 +210,10 @@ def _check_election(entry: Entry, options: argparse.Namespace) -> int:
         "network": Network[options.network.upper()] if options.network else entry.claims.network,
         "reductions": not options.no_reductions,
     }
-    checker = Checker(
-        election_model(entry.nodes(n), **asked),
-        entry.name,
-        liveness=False,
-        max_states=options.max_states,
-        max_bytes=options.max_memory << 20,
-    )
+    if not options.beyond_claims:
+        with _naming_the_way_out():
+            stay_within(entry, n, asked["network"], options.crashes)
+    checker = checker_of(election_model(entry.nodes(n), **asked), entry.name, options, liveness=False)
     wanted = ", ".join(f"{name}={_source(value)}" for name, value in asked.items())
     imports = [
         "from trinco.check.elections import election_model",
@@ -229,6 +229,7 @@ def _check_election(entry: Entry, options: argparse.Namespace) -> int:
 def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
     system = quorum_lease(options, small=True)
     check_size(system.n)
+    refuse_too_many_crashes(system.n, options)
     if options.rounds is None or options.bypass or options.k not in (None, 1):
         raise UsageError(
             f"{LEASE} counts its attempts and bounds no overtaking: give a number of rounds, no --bypass, no -k"
@@ -256,13 +257,7 @@ def _check_lease(entry: Entry, options: argparse.Namespace) -> int:
     with _naming_the_way_out():
         model = lease_model(system, **asked)
     tell_if_client_is_alone(len(model.nodes) - len(system.stores))
-    checker = Checker(
-        model,
-        entry.name,
-        liveness=not options.no_liveness,
-        max_states=options.max_states,
-        max_bytes=options.max_memory << 20,
-    )
+    checker = checker_of(model, entry.name, options, liveness=not options.no_liveness)
     told = ", ".join(f"p{node} {name}" for node, name in byzantine.items()) or "none"
     shown = {
         "protocol": entry.name,

@@ -3,7 +3,6 @@
 import argparse
 import csv
 import io
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,7 @@ from trinco.cli.files import refuse_unwritable, write_plot, write_text
 from trinco.cli.output import print_json
 from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.sizes import tell_if_alone
-from trinco.cli.work import work_on
+from trinco.cli.work import add_jobs, work_on
 from trinco.core.errors import UsageError
 from trinco.lab import vote_loss
 from trinco.lab.comparison import SIZES, compare, subjects
@@ -51,8 +50,8 @@ def register(parser: argparse.ArgumentParser) -> None:
         "--vote-loss", action="store_true", help="how likely it is that lost votes let two in, instead"
     )
     add_settings(parser)
-    parser.add_argument("--seed", type=whole(0, "the seed"), default=0, help="decides everything that is random (0)")
-    parser.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seed", type=whole(0, "the seed"), help="decides everything that is random (0)")
+    add_jobs(parser)
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write all figures as a table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw a picture: .png or .svg")
     add_json(parser)
@@ -64,6 +63,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def run(options: argparse.Namespace) -> int:
     _refuse_in_vain(options)
+    options.seed = options.seed or 0
     if options.vote_loss:
         return _vote_loss(options)
     return _elections(options) if options.elections else _compare(options)
@@ -71,8 +71,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _refuse_in_vain(options: argparse.Namespace) -> None:
     """What could only fail after minutes of work."""
-    if options.vote_loss and (options.protocols or options.n or options.set or options.plot):
-        raise UsageError("--vote-loss takes no protocols, no -n, no --set and no --plot")
+    if options.vote_loss and (options.protocols or options.n or options.set or options.plot or options.jobs):
+        raise UsageError("--vote-loss takes no protocols, no -n, no --set, no --plot and no --jobs")
+    if options.elections and options.seed is not None:
+        raise UsageError("nothing is random in what --elections compares: it takes no --seed")
     if options.plot:
         from trinco.view.plots import format_of, need_matplotlib
 

@@ -3,9 +3,8 @@
 import argparse
 from dataclasses import replace
 
-from trinco.check.run import Checker
 from trinco.cli import exits
-from trinco.cli.check import add_bounds, add_counterexample, conclude
+from trinco.cli.check import add_bounds, add_counterexample, checker_of, conclude
 from trinco.cli.files import refuse_unwritable
 from trinco.cli.output import print_json, print_table
 from trinco.core.errors import UsageError
@@ -33,18 +32,30 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.exhibit is None:
-        for path in filter(None, (options.trace, options.write_test)):
-            raise UsageError(f"nothing can be written to {path}: name the exhibit")
+        _refuse_without_exhibit(options)
         return _list(options.json)
     exhibit = find(options.exhibit)
     refuse_unwritable(options.trace, options.write_test)
     model = replace(exhibit.model(), reductions=not options.no_reductions)
-    checker = Checker(model, exhibit.name, max_states=options.max_states, max_bytes=options.max_memory << 20)
+    checker = checker_of(model, exhibit.name, options)
     if not options.json:
         print(f"{exhibit.title}\nprinted: {exhibit.printed}\n{exhibit.lesson}\n")
     shown = {"exhibit": exhibit.name, "protocol": exhibit.name, "n": len(model.nodes)}
     imports = ["from trinco.lab.exhibits.catalogue import find"]
     return conclude(checker, options, shown, f"find({exhibit.name!r}).model()", imports)
+
+
+def _refuse_without_exhibit(options: argparse.Namespace) -> None:
+    for path in filter(None, (options.trace, options.write_test)):
+        raise UsageError(f"nothing can be written to {path}: name the exhibit")
+    said = {
+        "--no-reductions": options.no_reductions,
+        "--max-states": options.max_states,
+        "--max-memory": options.max_memory,
+    }
+    for flag, is_said in said.items():
+        if is_said:
+            raise UsageError(f"{flag} is for the search of an exhibit: name one")
 
 
 def _list(as_json: bool) -> int:

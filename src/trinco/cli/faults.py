@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from trinco.cli.leases import refuse_second_lie
 from trinco.core.errors import UsageError
 from trinco.core.nearest import suggest
 from trinco.core.node import Node
@@ -117,7 +118,16 @@ def _refuse_idle_restarts(faults: Sequence[Told]) -> None:
             raise UsageError(f"{text}: node {fault.node} has not crashed by then; add --fault crash:{fault.node}@TIME")
 
 
-def asked_liar(entry: Entry, nodes: Sequence[Node], text: str) -> tuple[int, type[Node]]:
+def asked_liars(entry: Entry, nodes: Sequence[Node], texts: Sequence[str]) -> dict[int, type[Node]]:
+    chosen: dict[int, type[Node]] = {}
+    for text in texts:
+        liar, strategy = _asked_liar(entry, nodes, text)
+        refuse_second_lie(liar, chosen)
+        chosen[liar] = strategy
+    return chosen
+
+
+def _asked_liar(entry: Entry, nodes: Sequence[Node], text: str) -> tuple[int, type[Node]]:
     """NODE:STRATEGY, as far as the protocol lists it for such a node."""
     node, _, name = text.partition(":")
     if not node.isdigit() or not name:

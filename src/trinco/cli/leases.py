@@ -1,6 +1,7 @@
 """Options of ``trinco sim`` and ``trinco check`` for the quorum lease: its stores, its clients, its terms."""
 
 import argparse
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,11 @@ def _stores(options: argparse.Namespace, f: int) -> tuple[str, ...]:
     return kinds * n if len(kinds) == 1 else kinds
 
 
+def refuse_second_lie(liar: int, chosen: Container[int]) -> None:
+    if liar in chosen:
+        raise UsageError(f"p{liar} can lie in one way only: name another node, or leave one of the two out")
+
+
 def liars(entry: Entry, texts: list[str], system: QuorumLease) -> dict[int, str]:
     """Who lies and how: NODE:BEHAVIOUR, or BEHAVIOUR alone for the last store that is still honest."""
     chosen: dict[int, str] = {}
@@ -141,5 +147,7 @@ def liars(entry: Entry, texts: list[str], system: QuorumLease) -> dict[int, str]
             raise UsageError(f"node {node} is no store; the stores are {first} to {last}")
         if not honest:
             raise UsageError("there are more liars than stores")
-        chosen[int(node) if colon else honest[-1]] = name
+        liar = int(node) if colon else honest[-1]
+        refuse_second_lie(liar, chosen)
+        chosen[liar] = name
     return chosen

@@ -31,20 +31,27 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     entries = [find(options.protocol)] if options.protocol else list(ENTRIES)
-    if options.json:
+    if options.byzantine:
+        _show_strategies(entries, options.json)
+    elif options.json:
         print_json([_as_dict(entry) for entry in entries])
-    elif options.byzantine:
-        rows = [
-            (entry.name, name, (kind.__doc__ or "").split("\n")[0])
-            for entry in entries
-            for name, kind in entry.strategies.items()
-        ]
-        print_table("Byzantine strategies", ("protocol", "strategy", "what it does"), rows)
     elif options.protocol:
         _show(entries[0])
     else:
         _table(entries)
     return exits.DONE
+
+
+def _show_strategies(entries: list[Entry], as_json: bool) -> None:
+    rows = [
+        (entry.name, name, (kind.__doc__ or "").split("\n")[0])
+        for entry in entries
+        for name, kind in entry.strategies.items()
+    ]
+    if as_json:
+        print_json([dict(zip(("protocol", "strategy", "what"), row, strict=True)) for row in rows])
+    else:
+        print_table("Byzantine strategies", ("protocol", "strategy", "what it does"), rows)
 
 
 def _as_dict(entry: Entry) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """``trinco reproduce``: a paper's tables and figures, beside what we measure."""
 
 import argparse
-import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,7 @@ from typing import Any
 from trinco.cli import exits
 from trinco.cli.files import refuse_unwritable, write_plot
 from trinco.cli.output import print_json, print_table
-from trinco.cli.parser import whole
-from trinco.cli.work import work_on
+from trinco.cli.work import add_jobs, work_on
 from trinco.core.errors import UsageError
 from trinco.core.nearest import suggest
 from trinco.lab.reproduction import EXPERIMENTS, Reproduction, names
@@ -32,7 +30,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("experiment", nargs="?", help="which paper; without it, what there is")
     parser.add_argument("--quick", action="store_true", help="smaller counts, for a first look")
-    parser.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
+    add_jobs(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw its figures (.png or .svg)")
     what = "print JSON instead of text for people: an object, or a list of what there is"
     parser.add_argument("--json", action="store_true", help=what)
@@ -40,6 +38,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.experiment is None:
+        _refuse_without_experiment(options)
         return _list(options.json)
     if options.plot:
         from trinco.view.plots import format_of, need_matplotlib
@@ -60,6 +59,12 @@ def run(options: argparse.Namespace) -> int:
     if options.plot:
         _draw(made, options.plot)
     return exits.DONE
+
+
+def _refuse_without_experiment(options: argparse.Namespace) -> None:
+    for flag, is_said in {"--plot": options.plot, "--quick": options.quick, "--jobs": options.jobs}.items():
+        if is_said:
+            raise UsageError(f"{flag} is for an experiment: name one ({', '.join(names())})")
 
 
 def _list(as_json: bool) -> int:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from trinco.cli import exits
-from trinco.cli.faults import HELP, USES, asked_faults, asked_liar, asked_workload, parse_ask, parse_fault, parse_notice
+from trinco.cli.faults import (
+    HELP,
+    USES,
+    asked_faults,
+    asked_liars,
+    asked_workload,
+    parse_ask,
+    parse_fault,
+    parse_notice,
+)
 from trinco.cli.files import refuse_unwritable, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
@@ -17,9 +26,11 @@ from trinco.cli.output import number, print_facts, print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
 from trinco.cli.protocols import refuse_lease_settings
+from trinco.cli.sim_flags import refuse_contradictions, refuse_idle_flags, refuse_what_n_nodes_cannot
 from trinco.cli.sizes import asked_n, check_k, chosen, tell_if_alone, tell_if_client_is_alone
 from trinco.cli.watch import run_watched, so_far
-from trinco.core.errors import BeyondClaims, UsageError
+from trinco.cli.work import add_jobs
+from trinco.core.errors import BeyondClaims
 from trinco.core.trace import MOST_NODES
 from trinco.protocols.catalogue import Entry
 from trinco.sim.faults import Chaos
@@ -102,9 +113,7 @@ def _add_faults(group: Any) -> None:
     group.add_argument("--crashes", type=whole(0, "the number of crashes"), default=0, help="crashes at random times")
     group.add_argument("--pauses", type=whole(0, "the number of pauses"), default=0, help="pauses at random times")
     group.add_argument("--partitions", type=whole(0, "the number of partitions"), default=0, help="at random times")
-    group.add_argument(
-        "--within", type=positive("the time for faults"), default=50.0, help="random faults start before (50)"
-    )
+    group.add_argument("--within", type=positive("the time for faults"), help="random faults start before (50)")
     group.add_argument(
         "--byzantine",
         action="append",
@@ -117,7 +126,7 @@ def _add_faults(group: Any) -> None:
 
 def _add_swarm(group: Any) -> None:
     group.add_argument("--seeds", type=whole(1, "the number of seeds"), default=1, help="run so many, from --seed on")
-    group.add_argument("--jobs", type=whole(1, "the number of jobs"), default=os.cpu_count() or 1, help="processes")
+    add_jobs(group)
     group.add_argument("--all", action="store_true", help="go on after a violation and count them all")
     group.add_argument("--no-shrink", action="store_true", help="show the violation as it was found")
 
@@ -147,45 +156,39 @@ def run(options: argparse.Namespace) -> int:
     refuse_lease_settings(options)
     entry = chosen(options)
     refuse_lease_options(entry, options)
-    _refuse_contradictions(options)
+    refuse_contradictions(options)
+    refuse_idle_flags(entry, options)
     refuse_unwritable(options.trace)
     scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
-
-
-def _refuse_contradictions(options: argparse.Namespace) -> None:
-    if options.trace and options.no_trace:
-        raise UsageError("--trace and --no-trace contradict each other")
-    if options.timeline and options.no_trace:
-        raise UsageError("--timeline draws the trace: it contradicts --no-trace")
-    if options.timeline and options.seeds > 1:
-        raise UsageError("--timeline draws a single run; of many --seeds a violation is drawn anyway")
-    if options.max_memory and options.seeds > 1:
-        raise UsageError("--max-memory is for a single run; --max-events holds for each of many --seeds")
 
 
 def _peers_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
     n = asked_n(entry, options, USUAL_N)
     check_k(entry, n, options.k)
     nodes = entry.nodes(n)
+    scenario = _scenario(entry, n, asked_liars(entry, nodes, options.byzantine), options)
     if not options.ask:
         tell_if_alone(entry, nodes)
-    return _scenario(entry, n, dict(asked_liar(entry, nodes, text) for text in options.byzantine), options)
+    return scenario
 
 
 def _lease_scenario(entry: Entry, options: argparse.Namespace) -> Scenario:
     system = quorum_lease(options, small=False)
     check_k(entry, system.n, options.k)
-    if not options.ask:
-        tell_if_client_is_alone(system.n - len(system.stores))
     fenced = system.can_fence if system.fenced is None else system.fenced
     entry = replace(entry, build=system, claims=replace(entry.claims, fencing=fenced))
     byzantine = {node: entry.strategies[name] for node, name in liars(entry, options.byzantine, system).items()}
-    return _scenario(entry, system.n, byzantine, options)
+    scenario = _scenario(entry, system.n, byzantine, options)
+    if not options.ask:
+        tell_if_client_is_alone(system.n - len(system.stores))
+    return scenario
 
 
 def _scenario(entry: Entry, n: int, byzantine: dict[int, Any], options: argparse.Namespace) -> Scenario:
-    chaos = Chaos(options.crashes, pauses=options.pauses, partitions=options.partitions, within=options.within)
+    refuse_what_n_nodes_cannot(n, options)
+    within = options.within or 50.0
+    chaos = Chaos(options.crashes, pauses=options.pauses, partitions=options.partitions, within=within)
     faults = asked_faults(entry, n, options)
     ordered = not (options.unordered or options.reordering)
     delay = options.delay or Constant(entry.delay)
@@ -245,7 +248,8 @@ def _many(scenario: Scenario, options: argparse.Namespace) -> int:
     seeds = range(options.seed, options.seed + options.seeds)
     with progress(quiet=options.json) as tell:
         try:
-            workers = process_pool(options.jobs) if options.jobs > 1 else nullcontext()
+            jobs = options.jobs or os.cpu_count() or 1
+            workers = process_pool(jobs) if jobs > 1 else nullcontext()
             with workers as executor:
                 swarm.run(seeds, executor, lambda done: tell(f"{done:,} of {len(seeds):,} seeds", done / len(seeds)))
         except KeyboardInterrupt:

@@ -29,6 +29,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.timeline and options.json:
+        raise UsageError("--timeline draws for people: it contradicts --json")
     header, events = trace.read(options.file)
     try:
         entry = _entry(header)

@@ -2,17 +2,24 @@
 
 import argparse
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
+from trinco.cli.parser import whole
 from trinco.cli.progress import progress
 from trinco.lab.pieces import Listener
 from trinco.sim.workers import process_pool
 
 T = TypeVar("T")
+
+
+def add_jobs(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    what = "processes (as many as there are processors)"
+    parser.add_argument("--jobs", type=whole(1, "the number of jobs"), help=what)
 
 
 def work_on(options: argparse.Namespace, work: Callable[[Executor | None, Listener], T]) -> T | None:
@@ -25,7 +32,7 @@ def work_on(options: argparse.Namespace, work: Callable[[Executor | None, Listen
             done = share
             tell(title, share)
 
-        jobs = options.jobs
+        jobs = options.jobs or os.cpu_count() or 1
         workers: AbstractContextManager[Executor | None] = process_pool(jobs) if jobs > 1 else nullcontext()
         try:
             with workers as executor:

@@ -39,9 +39,12 @@ def changed(build: Any) -> tuple[str, ...]:
 
 def with_settings(build: Any, words: Iterable[str], name: str) -> Any:
     """The same system with some settings changed. ``words`` are ``setting=value``; ``name`` is for complaints."""
-    changes = dict(_parted(each) for each in words)
+    parted = [_parted(each) for each in words]
+    changes = dict(parted)
     known = settings_of(build)
-    for setting in changes:
+    for setting, text in parted:
+        if changes[setting] != text:
+            raise UsageError(f"'{setting}' is set to {text} and to {changes[setting]}: give one of them")
         if setting not in known:
             choices = f"it has {', '.join(known)}" if known else "it has none"
             raise UsageError(f"{name} has no setting '{setting}' ({choices})")
