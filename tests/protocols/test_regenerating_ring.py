@@ -180,19 +180,24 @@ def test_an_answer_of_an_older_epoch_must_not_be_counted() -> None:
     assert replay(mutated(RegeneratingRing, 4, 2, FIFO, entries_each=2), script) is None
 
 
+OVERTAKEN_QUESTIONS = """
+    p1 acquire
+    p1 receives token((0, 0)) from p0
+    p0 crashes
+    p1 receives crashed from p0
+    p3 crashes
+    p1 receives crashed from p3
+    p1 release
+    p2 receives token((1, 2)) from p1
+    p2 receives query(epoch=(1, 1), suspects=1) from p1
+    p2 receives query(epoch=(1, 2), suspects=9) from p1
+"""
+"""The token of the second epoch is at p2 before the questions of both."""
+
+
 def test_a_token_of_a_later_epoch_must_not_be_set_back_by_a_question_of_an_earlier_one() -> None:
-    """The token overtook both questions, and is set back by the first. (A shortest run, found in 183,363 states.)"""
-    script = """
-        p1 acquire
-        p1 receives token((0, 0)) from p0
-        p0 crashes
-        p1 receives crashed from p0
-        p3 crashes
-        p1 receives crashed from p3
-        p1 release
-        p2 receives token((1, 2)) from p1
-        p2 receives query(epoch=(1, 1), suspects=1) from p1
-        p2 receives query(epoch=(1, 2), suspects=9) from p1
+    """It is, by the first. (A shortest run, found in 183,363 states.)"""
+    script = f"""{OVERTAKEN_QUESTIONS}
         p1 receives no((1, 2)) from p2
         p1 receives have((1, 1)) from p2
         p2 receives crashed from p3
@@ -202,6 +207,17 @@ def test_a_token_of_a_later_epoch_must_not_be_set_back_by_a_question_of_an_earli
     found = replay(mutated(mutants.SetsTokensBack, 4, 2, UNORDERED), script)
     assert found is not None
     assert found.kind == "deadlock"
+
+
+def test_a_token_that_overtook_both_questions_is_there_for_the_second() -> None:
+    """So p2 says that it has it, and passes it on."""
+    script = f"""{OVERTAKEN_QUESTIONS}
+        p1 receives have((1, 2)) from p2
+        p1 acquire
+        p1 receives token((1, 2)) from p2
+        p1 release
+    """
+    assert replay(mutated(RegeneratingRing, 4, 2, UNORDERED, entries_each=2), script) is None
 
 
 def test_epochs_must_not_be_compared_by_counter_first() -> None:
