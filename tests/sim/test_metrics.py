@@ -1,6 +1,7 @@
 """Every number here was worked out by hand. A message takes one unit of time."""
 
 from dataclasses import dataclass
+from itertools import permutations
 from math import ceil
 
 import pytest
@@ -187,3 +188,9 @@ def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values):
 
 def test_nothing_has_no_spread():
     assert Spread.of([]) is None
+
+
+def test_a_mean_and_jains_index_depend_on_no_order_and_on_no_version_of_python():
+    """A plain sum of ten tenths is 0.9999999999999999 in Python 3.11, and 1.0 from 3.12 on."""
+    assert Spread.of([0.1] * 10).mean == 0.1
+    assert len({jain(shares) for shares in permutations([0.1, 0.7, 0.2, 1e-3, 3.3])}) == 1

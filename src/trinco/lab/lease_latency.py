@@ -217,7 +217,9 @@ def _expected(rng: random.Random, kinds: Sequence[str], laws: Sequence[Law], sam
     directions = [2 * ACCESSES[kind] for kind in kinds]
     return fmean(
         [
-            _third([sum(law.draw(rng) for _ in range(count)) for law, count in zip(laws, directions, strict=True)])
+            _third(
+                [math.fsum(law.draw(rng) for _ in range(count)) for law, count in zip(laws, directions, strict=True)]
+            )
             for _ in range(samples)
         ]
     )
@@ -253,12 +255,12 @@ FAR = (2.0, 2.0, 1.0, 1.0)
 
 def quorum_of_sums(trips: Trips) -> float:
     """The composite over object stores: list, write, list at each by itself."""
-    return _third([sum(column) for column in zip(*trips[:3], strict=True)])
+    return _third([math.fsum(column) for column in zip(*trips[:3], strict=True)])
 
 
 def sum_of_quorums(trips: Trips, needed: Sequence[int] = PHASES) -> float:
     """DepSky as published: list, write, list, each time the third of four."""
-    return sum(sorted(row)[count - 1] for row, count in zip(trips, needed, strict=False))
+    return math.fsum(sorted(row)[count - 1] for row, count in zip(trips, needed, strict=False))
 
 
 def one_thread_a_store(trips: Trips, needed: Sequence[int] = PHASES) -> float:
@@ -276,14 +278,14 @@ def lists_wait_for_all(trips: Trips) -> float:
 
 def public_code(trips: Trips) -> float:
     """One thread a cloud, listings wait for all four, and the new lock is read back from one cloud after the other."""
-    return one_thread_a_store(trips, LISTS_WAIT_FOR_ALL) + sum(trips[3])
+    return one_thread_a_store(trips, LISTS_WAIT_FOR_ALL) + math.fsum(trips[3])
 
 
 def reads_what_it_lists(trips: Trips) -> float:
     """Signatures in the objects, not in their names: a leftover lock is read after both listings, our own after the
     second; each store by itself, each phase the third of four."""
     phases = [trips[0], trips[3]], [trips[1]], [trips[2], trips[4], trips[5]]
-    return sum(_third([sum(column) for column in zip(*rows, strict=True)]) for rows in phases)
+    return math.fsum(_third([math.fsum(column) for column in zip(*rows, strict=True)]) for rows in phases)
 
 
 ASSUMPTIONS: dict[str, tuple[Callable[[Trips], float], Sequence[float]]] = {

@@ -6,6 +6,7 @@ more or less than a message time, so nobody keeps step.
 """
 
 from dataclasses import dataclass
+from math import fsum
 
 from trinco.core.claims import Network
 from trinco.core.event import Kind
@@ -57,6 +58,6 @@ def _share(entry: Entry, n: int, load: float, seed: int) -> float:
 
 def _time_inside(simulation: Simulation, end: float) -> float:
     """Of all processes together. Whoever is inside at the end has been so until then."""
-    entered = sum(end - at for at, _, kind in simulation.history if kind is Kind.GRANT)
-    left = sum(end - at for at, _, kind in simulation.history if kind is Kind.RELEASE)
+    entered = fsum(end - at for at, _, kind in simulation.history if kind is Kind.GRANT)
+    left = fsum(end - at for at, _, kind in simulation.history if kind is Kind.RELEASE)
     return entered - left

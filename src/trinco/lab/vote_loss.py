@@ -9,7 +9,7 @@ time inside over the mean time between two resets. ``table`` has the formula for
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, fsum
 
 from trinco.core.errors import UsageError
 from trinco.protocols.permission.voting import CLAIMS, VotingSystem
@@ -59,7 +59,7 @@ def probability(m: int, v: int, p: float) -> float:
         raise UsageError(f"{v} of {m} votes: it takes more than half, and there are no more than {m}")
     if not 0 <= p <= 1:
         raise UsageError(f"p is a chance: at least 0 and at most 1, not {p:g}")
-    return sum(comb(v, f) * p**f * (1 - p) ** (v - f) for f in range(2 * v - m, v + 1))
+    return fsum(comb(v, f) * p**f * (1 - p) ** (v - f) for f in range(2 * v - m, v + 1))
 
 
 def table(sizes: Iterable[tuple[int, int]] = SIZES, rates: Iterable[float] = RATES) -> list[Loss]:

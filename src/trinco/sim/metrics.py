@@ -4,6 +4,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from trinco.core.cost import messages_per_entry
@@ -29,7 +30,7 @@ class Spread:
         if not values:
             return None
         ordered = sorted(values)
-        return cls(sum(ordered) / len(ordered), _percentile(ordered, 0.50), _percentile(ordered, 0.99), ordered[-1])
+        return cls(fsum(ordered) / len(ordered), _percentile(ordered, 0.50), _percentile(ordered, 0.99), ordered[-1])
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
@@ -114,7 +115,7 @@ def _load(recording: Recording) -> list[float]:
 
 
 def jain(shares: Sequence[float]) -> float | None:
-    total, squares = sum(shares), sum(share * share for share in shares)
+    total, squares = fsum(shares), fsum(share * share for share in shares)
     return total * total / (len(shares) * squares) if squares else None
 
 
