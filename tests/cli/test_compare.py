@@ -108,7 +108,9 @@ class TestElections:
         assert code == 0
         assert ["bully", "the lowest, d=1", "(n-d)**2+n-2", "11", "55"] in rows
         assert ["bully", "4", "22", "22", "4", "0"] in [row[:6] for row in rows]
-        assert ["ring-election", "4", "14", "16", "2", "14"] in [row[:6] for row in rows]
+        assert ["ring-election", "4", "14", "14 (+2)", "2", "14"] in [row[:6] for row in rows]
+        assert ["ring-election", "the lowest, d=1", "2*(n-1)", "6 (+2)", "14 (+2)"] in rows
+        assert ["", "all", "2*(n-1)**2", "18 (+6)", "98 (+14)"] in rows
         assert file.read_bytes().startswith(b"\x89PNG")
 
     def test_are_data_too(self, capsys, tmp_path):

@@ -132,7 +132,8 @@ def print_elections(compared: Sequence[ElectionsCompared]) -> None:
         [_by_rank(each, cost) for each in compared for cost in each.costs if cost.n == largest],
     )
     print("Only the highest, the leader, has crashed. Ranks count from the lowest. Messages are those that the slides")
-    print("name; what goes to the dead is among them, others (acknowledgements) are not. Time includes time-outs.")
+    print("name; what goes to the dead is among them, or in brackets where the claim leaves it out, as the ring's does")
+    print("(2 for each who notices). Others (acknowledgements) are not among them. Time includes time-outs.")
     for each in compared:
         for cost in each.costs:
             if cost.violation:
@@ -149,8 +150,13 @@ def _by_size(each: ElectionsCompared, sizes: Sequence[int]) -> Iterator[Row]:
     title = each.subject.title
     for who, claimed, rank in kinds:
         costs = [each.of(n, rank if rank is None else rank % n) for n in sizes]
-        yield title, who, claimed, *(f"{cost.messages:,}" for cost in costs)
+        yield title, who, claimed, *map(_counted, costs)
         title = ""
+
+
+def _counted(cost: ElectionCost) -> str:
+    """As the claim counts."""
+    return f"{cost.messages - cost.unclaimed:,}" + (f" (+{cost.unclaimed:,})" if cost.unclaimed else "")
 
 
 def _by_rank(each: ElectionsCompared, cost: ElectionCost) -> Row:
@@ -158,7 +164,7 @@ def _by_rank(each: ElectionsCompared, cost: ElectionCost) -> Row:
         each.subject.title,
         "all" if cost.rank is None else str(cost.rank),
         number(cost.predicted),
-        f"{cost.messages:,}",
+        _counted(cost),
         f"{cost.to_the_dead:,}",
         f"{cost.others:,}",
         ", ".join(f"{kind} {count:,}" for kind, count in cost.by_kind.items()),

@@ -44,6 +44,12 @@ class ElectionCost:
     leader: int | None
     violation: str | None
 
+    @property
+    def unclaimed(self) -> int:
+        """What went to the dead, where the claim leaves it out: the bully counts it, the ring passes the dead over."""
+        is_left_out = self.messages > self.predicted >= self.messages - self.to_the_dead
+        return self.to_the_dead if is_left_out else 0
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
