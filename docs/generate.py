@@ -135,11 +135,15 @@ def told(entry: Entry) -> str:
 {scene.drawn(entry)}
 ```
 
-{_drawn_by(scene)} `{scene.command(entry.name)}`."""
+{_drawn_by(scene, entry)}"""
 
 
-def _drawn_by(scene: Story) -> str:
-    return "With a row for each message, by" if scene.gathered else "Drawn by"
+def _drawn_by(scene: Story, entry: Entry) -> str:
+    """In so many words that whoever types the command sees what is said."""
+    how = "With a row for each message, by" if scene.gathered else "Drawn by"
+    fields = ", ".join(f"`{name}`" for name in scene.left_out(entry))
+    more = f"; it shows {fields}, too" if fields else ""
+    return f"{how} `{scene.command(entry)}`{more}."
 
 
 def found_of_leases() -> str:

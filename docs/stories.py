@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from trinco.core.errors import UsageError
+from trinco.core.event import Event, Kind
 from trinco.core.node import Process
 from trinco.protocols.catalogue import Entry
 from trinco.sim.faults import Crash
@@ -37,8 +38,9 @@ class Story:
     gathered: bool = False
     """Whether what one sends to several, or several to one, is one row: else many servers make a picture too long."""
 
-    def command(self, name: str) -> str:
-        words = [f"trinco sim {name} -n {self.n}"]
+    def command(self, entry: Entry) -> str:
+        words = [f"trinco sim {entry.name} -n {self.n}"]
+        words += ["--delay 1"] if entry.delay != 1 else []
         words += [f"--set {setting}" for setting in self.settings]
         words += [f"--ask {node}@{at:g}+{hold:g}" for node, at, hold in self.asks]
         words += [f"--notice {node}@{at:g}" for node, at in self.notices]
@@ -46,6 +48,16 @@ class Story:
         return " ".join((*words, "--timeline"))
 
     def drawn(self, entry: Entry) -> str:
+        shown = [msgspec.structs.replace(event, state=self._shown(event.state)) for event in self._events(entry)]
+        lines = list(islice(draw(shown, self.n, steps=False, gathered=self.gathered), MOST_ROWS + 1))
+        return "\n".join(lines if len(lines) <= MOST_ROWS else (*lines[:MOST_ROWS], "and so on"))
+
+    def left_out(self, entry: Entry) -> list[str]:
+        """The fields that the command shows, and the picture does not."""
+        states = [event.state for event in self._events(entry) if event.kind is not Kind.START]
+        return list(dict.fromkeys(name for state in states for name in state if name not in self._shown(state)))
+
+    def _events(self, entry: Entry) -> list[Event]:
         entry = entry.set(*self.settings)
         result = run(
             Scenario(
@@ -58,9 +70,7 @@ class Story:
             )
         )
         assert result.recording is not None
-        shown = [msgspec.structs.replace(event, state=self._shown(event.state)) for event in result.recording.events()]
-        lines = list(islice(draw(shown, self.n, steps=False, gathered=self.gathered), MOST_ROWS + 1))
-        return "\n".join(lines if len(lines) <= MOST_ROWS else (*lines[:MOST_ROWS], "and so on"))
+        return list(result.recording.events())
 
     def _shown(self, state: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in state.items() if name not in self.hidden and not _is_part(value)}

@@ -1,8 +1,10 @@
 """The docs are true: what they show is what the commands print, and what they claim is in the evidence."""
 
 import json
+import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,6 +49,35 @@ def test_generated_pages_and_shown_sessions_are_up_to_date() -> None:
     call = [sys.executable, "docs/generate.py", "--check"]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+DRAWN = re.compile(r"```\n(time[^`]*)\n```\n\n(?:Drawn|With a row for each message,) by `trinco ([^`]*)`(.*)\.\n")
+
+
+def without(fields: str, lines: list[str]) -> list[str]:
+    """Only what is drawn, and not what is written beside it, where fields are left out."""
+    width = lines[0].index("p1") - lines[0].index("p0")
+    columns = lines[0].index("p0") + width * len(lines[0].split()[1:])
+    return [line[:columns].rstrip() for line in lines] if fields else lines
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if DRAWN.search(text_of(f"algorithms/{name}.md"))])
+def test_the_command_below_a_picture_draws_it(name: str) -> None:
+    """But for the fields that it shows beyond the picture, and that the page names."""
+    found = DRAWN.search(text_of(f"algorithms/{name}.md"))
+    assert found is not None
+    picture, command, more = found.groups()
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    call = [sys.executable, "-m", "trinco", *shlex.split(command)]
+    done = subprocess.run(call, capture_output=True, encoding="utf-8", timeout=60, check=True, env=environment)
+    shown, drawn = done.stdout.partition("\n\n")[2].splitlines(), picture.splitlines()
+    for field in re.findall(r"`(\w+)`", more):
+        assert re.search(rf"\b{field}[.=]", done.stdout), field
+        assert not re.search(rf"\b{field}[.=]", picture), field
+    if "row for each message" in found.group(0):
+        assert {line.split()[0] for line in drawn} == {line.split()[0] for line in shown}
+    else:
+        assert without(more, shown) == without(more, drawn)
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ALGORITHMS], ids=lambda page: page.name)
