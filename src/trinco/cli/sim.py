@@ -22,11 +22,12 @@ from trinco.cli.faults import (
 from trinco.cli.files import refuse_unwritable, write_trace
 from trinco.cli.leases import NAME as LEASE
 from trinco.cli.leases import add_lease_options, liars, quorum_lease, refuse_lease_options
-from trinco.cli.output import number, print_facts, print_json, print_timeline
+from trinco.cli.output import print_json, print_timeline
 from trinco.cli.parser import add_json, add_settings, positive, usage, whole
 from trinco.cli.progress import Teller, progress
 from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sim_flags import refuse_contradictions, refuse_idle_flags, refuse_what_n_nodes_cannot
+from trinco.cli.sim_report import as_dict, show, swarm_facts, tell_swarm
 from trinco.cli.sizes import asked_n, check_k, chosen, tell_if_alone, tell_if_client_is_alone
 from trinco.cli.watch import run_watched, so_far
 from trinco.cli.work import add_jobs
@@ -36,7 +37,6 @@ from trinco.protocols.catalogue import Entry
 from trinco.sim.faults import Chaos
 from trinco.sim.laws import Constant, parse
 from trinco.sim.links import Links
-from trinco.sim.metrics import Spread
 from trinco.sim.scenario import Scenario
 from trinco.sim.shrink import shrink
 from trinco.sim.simulation import Result, Simulation
@@ -256,9 +256,9 @@ def _many(scenario: Scenario, options: argparse.Namespace) -> int:
             found = f"{len(swarm.violations)} violations" if swarm.violations else "no violation"
             sys.stderr.write(f"trinco: interrupted after {swarm.done:,} of {len(seeds):,} seeds, {found}\n")
             return exits.INTERRUPTED
-        facts = _swarm_facts(swarm, len(seeds))
+        facts = swarm_facts(swarm, len(seeds))
         if not swarm.violations:
-            _tell_swarm(facts, options.json)
+            tell_swarm(facts, options.json)
             if options.trace:
                 sys.stderr.write(f"trinco: {options.trace} was not written: no seed violates anything\n")
             return exits.INCONCLUSIVE if swarm.unfinished else exits.DONE
@@ -277,124 +277,14 @@ def _first_violation(swarm: Swarm, options: argparse.Namespace, tell: Teller) ->
     return simulate(failing.with_changes(trace=True))
 
 
-def _swarm_facts(swarm: Swarm, asked: int) -> dict[str, Any]:
-    return {
-        "seeds": asked,
-        "seeds_run": swarm.done,
-        "seeds_violating": [brief.seed for brief in swarm.violations],
-        "seeds_unfinished": swarm.unfinished,
-        "total_entries": swarm.entries,
-        "total_messages": swarm.messages,
-    }
-
-
-def _tell_swarm(facts: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {"verdict": "inconclusive" if facts["seeds_unfinished"] else "no violation", "violation": None, **facts}
-        )
-        return
-    verdict = "no violation"
-    if facts["seeds_unfinished"]:
-        verdict = (
-            f"INCONCLUSIVE: --until or --max-events cut {facts['seeds_unfinished']:,} runs off with requests still open"
-        )
-    print_facts(
-        [
-            ("seeds", f"{facts['seeds_run']:,}"),
-            ("entries", f"{facts['total_entries']:,}, {facts['total_messages']:,} messages"),
-            ("verdict", verdict),
-        ]
-    )
-
-
 def _tell(result: Result, options: argparse.Namespace, swarm: dict[str, Any], bound: str | None) -> None:
     if options.json:
-        print_json(_as_dict(result) | {"bound": bound} | swarm)
+        print_json(as_dict(result) | {"bound": bound} | swarm)
     else:
-        _show(result, swarm, bound)
+        show(result, swarm, bound)
         shrunk_violation = result.violation and swarm
         if result.recording and (options.timeline or shrunk_violation):
             print()
             print_timeline(result.recording.events(), result.scenario.n, steps=False)
     if options.trace and result.recording:
         write_trace(options.trace, result.recording)
-
-
-def _as_dict(result: Result) -> dict[str, Any]:
-    scenario, violation = result.scenario, result.violation
-    verdict = "violation" if violation else "no violation" if result.finished else "inconclusive"
-    return {
-        "protocol": scenario.protocol,
-        "n": scenario.n,
-        "seed": scenario.seed,
-        "verdict": verdict,
-        "violation": {"property": violation.property, "text": violation.text, "at": violation.at}
-        if violation
-        else None,
-        "finished": result.finished,
-        **result.metrics.as_dict(),
-        "claimed_messages_per_entry": str(scenario.claims.messages_per_entry),
-        "trace_hash": result.trace_hash,
-        "seconds": round(result.seconds, 3),
-    }
-
-
-def _show(result: Result, swarm: dict[str, Any], bound: str | None) -> None:
-    scenario, metrics = result.scenario, result.metrics
-    claim = scenario.claims.messages_per_entry
-    if swarm:
-        failed = swarm["seeds_violating"]
-        print(f"{len(failed):,} of {swarm['seeds_run']:,} seeds violate a property; seed {failed[0]} made small:")
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in metrics.messages_by_kind.items())
-    per_entry = f"{number(metrics.messages_per_entry)} on average, {number(metrics.worst_messages_per_entry)} at worst"
-    print(f"{scenario.protocol}: n {scenario.n}, seed {scenario.seed}")
-    if scenario.claims.elects:
-        _show_election(result, kinds, bound)
-        return
-    print_facts(
-        [
-            ("entries", f"{metrics.entries:,} in {number(metrics.duration)} units of time"),
-            ("messages", f"{metrics.messages:,} ({kinds})"),
-            ("messages per entry", f"{per_entry} (claimed: {claim})"),
-            ("waiting", _spread(metrics.waiting)),
-            ("synchronisation delay", _spread(metrics.synchronisation_delay)),
-            ("load per node", _spread(metrics.load)),
-            ("bypass", f"{metrics.bypass} at worst (claimed: {scenario.claims.bypass or 'no bound'})"),
-            ("fairness (Jain)", number(metrics.fairness)),
-            ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
-            ("verdict", _verdict(result, bound)),
-        ]
-    )
-
-
-def _show_election(result: Result, kinds: str, bound: str | None) -> None:
-    metrics = result.metrics
-    leaders = sorted(set(metrics.leaders.values()))
-    known = "; ".join(
-        f"p{leader} to {', '.join(f'p{node}' for node, known in sorted(metrics.leaders.items()) if known == leader)}"
-        for leader in leaders
-    )
-    print_facts(
-        [
-            ("leader known", known or "none"),
-            ("messages", f"{metrics.messages:,} ({kinds})"),
-            ("time", number(metrics.duration)),
-            ("trace", f"sha256 {result.trace_hash}" if result.recording else "not kept"),
-            ("verdict", _verdict(result, bound)),
-        ]
-    )
-
-
-def _spread(spread: Spread | None) -> str:
-    if spread is None:
-        return "-"
-    return f"mean {number(spread.mean)}, p50 {number(spread.p50)}, p99 {number(spread.p99)}, max {number(spread.max)}"
-
-
-def _verdict(result: Result, bound: str | None) -> str:
-    if result.violation:
-        return f"VIOLATED at {result.violation.at:.6g}, {result.violation.property}: {result.violation.text}"
-    if result.finished:
-        return "no violation"
-    return f"INCONCLUSIVE: a bound, {bound}, cut the run off with requests still open; raise it to see more"
