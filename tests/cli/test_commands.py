@@ -500,6 +500,11 @@ class TestOutOfMemory:
         assert (done.returncode, "Traceback" in done.stderr) == (3, False)
         assert "out of memory" in done.stderr.splitlines()[-1]
 
+    def test_nodes_that_remember_too_much_are_not_set_up(self) -> None:
+        """Each of them has a number for each of them: they would take a gigabyte."""
+        told = complaint("sim", "raymond-k", "-n", "8000", "--no-trace", "--max-memory", "200", code=3)
+        assert "out of memory, so there is no verdict" in told
+
 
 class TestKilled:
     def test_a_swarm_whose_process_is_killed_leaves_no_worker_behind(self) -> None:

@@ -29,7 +29,7 @@ from trinco.cli.protocols import refuse_lease_settings
 from trinco.cli.sim_flags import refuse_contradictions, refuse_idle_flags, refuse_what_n_nodes_cannot
 from trinco.cli.sim_report import as_dict, show, swarm_facts, tell_swarm
 from trinco.cli.sizes import asked_n, check_k, chosen, tell_if_alone, tell_if_client_is_alone
-from trinco.cli.watch import run_watched, so_far
+from trinco.cli.watch import bounded_set_up, run_watched, so_far
 from trinco.cli.work import add_jobs
 from trinco.core.errors import BeyondClaims
 from trinco.core.trace import MOST_NODES
@@ -159,7 +159,9 @@ def run(options: argparse.Namespace) -> int:
     refuse_contradictions(options)
     refuse_idle_flags(entry, options)
     refuse_unwritable(options.trace)
-    scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
+    with progress(quiet=options.json) as tell, bounded_set_up(options.max_memory or MAX_MEGABYTES):
+        tell("setting up")
+        scenario = _lease_scenario(entry, options) if entry.name == LEASE else _peers_scenario(entry, options)
     return _many(scenario, options) if options.seeds > 1 else _one(scenario, options)
 
 

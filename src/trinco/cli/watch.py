@@ -1,5 +1,6 @@
 """An eye on a simulation from beside it: how far it is, and whether it still fits into memory."""
 
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from math import inf
 from threading import Event, Thread
 from typing import Any
 
-from trinco.check.memory import resident_bytes
+from trinco.check.memory import resident_bytes, virtual_bytes
 from trinco.cli.progress import Teller
 from trinco.sim.simulation import Simulation
 
@@ -25,6 +26,22 @@ class TooMuchMemory(Exception):
         simulation.seconds = self.seconds
         if simulation.recording:
             simulation.recording.finish(False)
+
+
+@contextmanager
+def bounded_set_up(megabytes: int) -> Iterator[None]:
+    """Where every node remembers something of every other, they may fill a host before anything runs. What would take
+    more than this is a ``MemoryError``, as if there were no more."""
+    least, most = resource.getrlimit(resource.RLIMIT_AS)
+    mapped = virtual_bytes()
+    bound = mapped + (megabytes << 20)
+    is_tighter = mapped and (least == resource.RLIM_INFINITY or bound < least)
+    if is_tighter:
+        resource.setrlimit(resource.RLIMIT_AS, (bound, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (least, most))
 
 
 def run_watched(simulation: Simulation, megabytes: int, tell: Teller) -> bool:
