@@ -22,6 +22,7 @@ BEYOND = ("--crashes", "99", "--beyond-claims")
         (("sim", "coordinator", "--within", "20"), "give --crashes, --pauses or --partitions too"),
         (("sim", "coordinator", *BEYOND), "there are only 5 nodes"),
         (("sim", "coordinator", "--timeline", "--json"), "--timeline draws for people"),
+        (("sim", "coordinator", "-n", "5001"), "give --no-trace with more than 5,000"),
         (("sim", "quorum-lease", "--clients", "1", *BEYOND), "there are only 5 nodes"),
         (("sim", "bully", "--patience", "3"), "'--patience' is for other protocols"),
         (("sim", "bully", "-k", "1"), "'-k' is for other protocols"),
