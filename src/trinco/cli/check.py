@@ -376,7 +376,10 @@ def _verdict(result: Result, claims: Claims | None) -> str:
     if result.violation:
         return f"VIOLATED, {result.violation.kind}: {result.violation.text}"
     if result.verdict is Verdict.INCONCLUSIVE:
-        return "INCONCLUSIVE: a bound ended the search; raise --max-states or --max-memory, or make the model smaller"
+        return (
+            "INCONCLUSIVE: no violation so far, and a bound ended the search; raise --max-states or --max-memory, or "
+            "make the model smaller: fewer nodes (-n), --rounds or --fires"
+        )
     if claims and claims.elects:
         return "no violation: one leader, known to all whenever nothing is under way; the election can always end"
     deadlock = "deadlock-free" if claims is None or claims.deadlock_free else "no deadlock within these bounds"
