@@ -1,5 +1,7 @@
 """A search that a bound ends says so, and says how far it came."""
 
+import gc
+
 import pytest
 
 from trinco.check.model import Model
@@ -75,6 +77,7 @@ def test_whoever_interrupts_a_search_can_read_how_far_it_came() -> None:
     with pytest.raises(Enough):
         checker.run()
     assert 100 < checker.progress.states < STATES
+    assert gc.isenabled(), "whoever goes on afterwards wants its garbage collected"
 
 
 def test_far_more_transitions_are_told_than_handlers_run() -> None:

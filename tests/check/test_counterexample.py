@@ -49,8 +49,8 @@ STUCK = {exhibit.name: exhibit.model for exhibit in EXHIBITS if exhibit.breaks =
 
 each_unsafe = pytest.mark.parametrize("make", UNSAFE.values(), ids=UNSAFE.keys())
 each_wrong = pytest.mark.parametrize("make", (UNSAFE | STUCK).values(), ids=(UNSAFE | STUCK).keys())
-SILENT = {"robust-k/F6", "robust-k/eventually-perfect"}
-"""Where nobody hears anything before it goes wrong: they suspect each other, and enter."""
+SILENT = {"robust-k/F6", "robust-k/eventually-perfect", "slides/S-6"}
+"""Where nobody hears anything before it goes wrong: they suspect each other and enter, or the token is lost."""
 HEARD = {name: make for name, make in (UNSAFE | STUCK).items() if name not in SILENT}
 
 

@@ -99,9 +99,9 @@ class Search:
         try:
             return self._levels()
         finally:
-            self.report()
             if collecting:
                 gc.enable()
+            self.report()
 
     def _levels(self) -> Verdict:
         self.starts = {self._canonical(state): how for state, how in self.cells.first_states().items()}
