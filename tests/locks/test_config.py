@@ -331,7 +331,10 @@ def test_a_file_that_was_named_must_be_there(home: Path) -> None:
         trinco.connect("@backup")
 
 
-@pytest.mark.parametrize(("file", "says"), [("", "'' cannot be read"), ("/dev/null", "nor any other service")])
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [("", "'' cannot be read"), ("/dev/null", "nor any other service"), ("/dev/zero", "longer than 1 MiB")],
+)
 def test_a_file_that_is_none_is_one_clear_line(file: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         trinco.connect(config=file)

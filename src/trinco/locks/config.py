@@ -22,6 +22,8 @@ QUORUM = "quorum:?..."
 """Whoever quotes all of such a URL may quote a password."""
 FIELDS = ("auth", "f", "keys", "stores", "ttl", "url")
 MOST_DIGITS = 9
+MOST_CHARACTERS = 1 << 20
+"""In a file. What has more, like /dev/zero, was not meant."""
 
 
 class Service(Value):
@@ -126,14 +128,18 @@ def _read(path: str) -> "dict[str, Any]":
 
     try:
         with open(path, encoding="utf-8-sig") as file:  # some editors begin with a mark
-            return tomllib.loads(file.read())
+            text = file.read(MOST_CHARACTERS + 1)
+    except (OSError, ValueError) as error:  # it is no text, or no path
+        said = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{path or repr(path)} cannot be read: {said}") from None
+    if len(text) > MOST_CHARACTERS:
+        raise ConfigError(f"{path} is longer than {MOST_CHARACTERS >> 20} MiB: no {FILE} is")
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path}: it is nested too deeply") from None
-    except (OSError, ValueError) as error:  # it is no text, or no path
-        said = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{path or repr(path)} cannot be read: {said}") from None
 
 
 def from_table(table: "dict[str, Any]", where: str, folder: str) -> Service:
