@@ -16,7 +16,7 @@ from tests.stores.redis_fakes import FakeServer, Speaker, TlsFront
 from tests.stores.servers import RedisServer, redis_binary
 from trinco.core.errors import Denial, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Apply, Read
-from trinco.leases.operation import NEXT, Answer, Extend, Grade, Release, Request
+from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request
 from trinco.stores.redis import RedisStore
 from trinco.stores.redis_epoch import Standing, recovery
 from trinco.stores.resp import UNSENT_LIMIT, Wire, pack
@@ -118,6 +118,42 @@ def test_a_primary_that_was_a_replica_for_a_while_is_another(redis_servers: Serv
     assert isinstance(caller.ask("x", Request(mine(2), 1)), StaysOut)
     assert granted_at_last(caller).grade is Grade.COMMITTED
     assert not isinstance(Caller(server.url).ask("y", Request(mine(3), 1)), StaysOut), "its life is known"
+
+
+def test_a_link_that_slept_while_its_server_was_a_replica_gives_nothing_out(redis_servers: Servers) -> None:
+    """No connection is dropped by that, and what the server had is replaced by what the other one has."""
+    server, other = redis_servers(options="t_max=60s&fresh=1"), redis_servers()
+    held(server)
+    idle = Caller(server.url)
+    with vendor(server) as connection:
+        connection.execute_command("REPLICAOF", "127.0.0.1", other.port)
+        wait_until(lambda: connection.info("replication")["master_link_status"] == "up")
+        connection.execute_command("REPLICAOF", "NO", "ONE")
+        assert connection.get("trinco:{x}") is None, "the lease is forgotten"
+    with pytest.raises(StoreUnavailable, match="may have forgotten who holds what"):
+        idle.ask("x", Request(mine(2), 30))
+    assert isinstance(Caller(server.url.replace("&fresh=1", "")).ask("x", Request(mine(3), 30)), StaysOut)
+
+
+@pytest.mark.parametrize("operation", [Request(mine(), 30, NEXT), Extend(mine(), 30, 1), Commit(mine(), 1 << 51, b"e")])
+def test_what_is_asked_of_another_life_is_not_given(redis_server: RedisServer, operation: Operation) -> None:
+    caller = Caller(redis_server.url)
+    assert caller.ask("x", Request(mine(), 30)).grade is Grade.COMMITTED
+    with vendor(redis_server) as connection:
+        known = connection.get("trinco:epoch")
+        connection.set("trinco:epoch", b"1" + known)
+        with pytest.raises(StoreUnavailable, match="may have forgotten who holds what"):
+            caller.ask("x", operation)
+        connection.set("trinco:epoch", known)
+
+
+def test_another_client_may_write_a_longer_t_max_behind_the_life(redis_server: RedisServer) -> None:
+    caller = Caller(redis_server.url)
+    assert caller.ask("x", Request(mine(), 30)).grade is Grade.COMMITTED
+    with vendor(redis_server) as connection:
+        life = connection.get("trinco:epoch").partition(b" ")[0]
+        connection.set("trinco:epoch", life + b" 3600000000")
+    assert caller.ask("x", Extend(mine(), 30, 1)).grade is Grade.COMMITTED
 
 
 def test_a_server_that_came_back_empty_stays_out_and_says_so_until_it_may_grant(redis_servers: Servers) -> None:
@@ -259,7 +295,7 @@ def test_a_password_is_given_or_asked_for(redis_servers: Servers) -> None:
     assert "guess" not in str(caught.value)
 
 
-@pytest.mark.parametrize("permission", ["-evalsha", "-set"])
+@pytest.mark.parametrize("permission", ["-evalsha", "-set", "-get"])
 def test_a_permission_that_is_missing_in_use_is_a_denial(redis_servers: Servers, permission: str) -> None:
     server = redis_servers()
     caller = Caller(server.url)
@@ -592,6 +628,15 @@ def test_the_sound_answer_of_the_last_test_is_sound() -> None:
         with FakeServer({b"EVALSHA": blob(reply)}) as fake:
             assert Caller(fake.url).ask("x", Request(mine(), 30)) == said
             close_callers()
+
+
+def test_a_list_of_names_without_end_is_not_read_for_ever() -> None:
+    names = b"".join(b"$%d\r\ntrinco:{%b%07d}\r\n" % (216, b"n" * 200, number) for number in range(4000))
+    with FakeServer({b"SCAN": b"*2\r\n$1\r\n7\r\n*4000\r\n" + names}) as fake:
+        start = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="more names than"):
+            Caller(fake.url).link.names()
+        assert time.monotonic() - start < LIMIT_S
 
 
 def test_half_an_answer_is_waited_for_without_blocking() -> None:

@@ -4,7 +4,8 @@
 --          fields of the holder (nil where nobody holds) and how many wait. Not a map: its names would have to be read
 --          and written every time. Beside it, while somebody waits, KEYS[1]:line has the owners by their tickets, and
 --          KEYS[1]:waiters what each of them asked for: of a long line, a call reads no more than it needs.
--- ARGV     operation, owner, attempt, and then
+-- KEYS[2]  trinco:epoch, with the life that was left there first (redis_epoch.py)
+-- ARGV     the life that the link knows, operation, owner, attempt, and then
 --            request  ttl, token, entry                           commit  token, entry
 --            queue    ttl, token, ticket, wait, serial, entry     yield   ticket, wait, entry
 --            extend   ttl                                         release, read  -
@@ -21,6 +22,9 @@
 -- evidence where that is '+', which it may be for a tentative grant. Nobody there to hear it means that the waiter's
 -- process is gone: it is dropped, and the next one is told.
 --
+-- Nothing is given by a server whose life is another than when the link was made, since it may have forgotten: it may
+-- have been a replica meanwhile, and become a primary again, without any connection being dropped.
+--
 -- Nothing is written before everything is decided, so an error changes nothing; and nobody is told of what is not
 -- written.
 
@@ -33,12 +37,18 @@ local AHEAD = 3600 * 1000000 -- how far beyond our clock a token is believed
 local EXACT = 9007199254740992 -- 2^53: below, every whole number is exact
 local ADDRESS_DIGITS = 20
 
-local operation, owner, attempt = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local life, operation, owner, attempt = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+if operation ~= 'release' and operation ~= 'yield' and operation ~= 'read' then
+  local left = redis.pcall('GET', KEYS[2])
+  if type(left) == 'table' then return left end
+  if not left or string.sub(left, 1, #life + 1) ~= life .. ' ' then return redis.error_reply('FORGOTTEN ' .. KEYS[2]) end
+end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiting
 local more
 local stored = redis.pcall('GET', KEYS[1])
+if type(stored) == 'table' and not string.find(stored.err, 'WRONGTYPE') then return stored end
 if stored then
   read, format, last_token, evidence, holder, held_attempt, held_until, held_ticket, held_token, held_entry, waiting,
     more = pcall(cmsgpack.unpack, stored)
@@ -50,11 +60,11 @@ end
 if read and format == FORMAT and type(last_token) == 'number' and last_token >= 0 and last_token < EXACT
   and (evidence == nil or type(evidence) == 'string') and waiting == 0 and more == nil then
   if operation == 'request' and holder == nil then
-    local token, ends = ARGV[5] == 'next' and math.max(last_token + 1, now) or tonumber(ARGV[5]), now + ARGV[4]
-    if token and token > last_token and token < EXACT and (ARGV[5] == 'next' or token <= now + AHEAD) then
-      local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, token, ARGV[6], owner, attempt, ends, nil, token,
-        ARGV[6], 0))
-      return done.err and done or 'committed ' .. time[1] .. ' ' .. time[2] .. string.format(' %.0f ', token) .. ARGV[4]
+    local token, ends = ARGV[6] == 'next' and math.max(last_token + 1, now) or tonumber(ARGV[6]), now + ARGV[5]
+    if token and token > last_token and token < EXACT and (ARGV[6] == 'next' or token <= now + AHEAD) then
+      local done = redis.pcall('SET', KEYS[1], cmsgpack.pack(FORMAT, token, ARGV[7], owner, attempt, ends, nil, token,
+        ARGV[7], 0))
+      return done.err and done or 'committed ' .. time[1] .. ' ' .. time[2] .. string.format(' %.0f ', token) .. ARGV[5]
     end
   elseif operation == 'release' and holder == owner and held_attempt == attempt and type(held_until) == 'number'
     and held_until > now and held_until < EXACT then
@@ -387,13 +397,13 @@ local function decided()
     last_token = now -- a token that this server cannot have given out before
   end
   if operation == 'release' then return released() end
-  if operation == 'extend' then return extended(tonumber(ARGV[4])) end
+  if operation == 'extend' then return extended(tonumber(ARGV[5])) end
   if operation == 'read' then return whole() end
-  if operation == 'commit' then return committed(tonumber(ARGV[4]), ARGV[5]) end
-  if operation == 'yield' then return yielded(tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]) end
-  if operation == 'request' then return requested(tonumber(ARGV[4]), ARGV[5], ARGV[6], nil, 0, nil) end
+  if operation == 'commit' then return committed(tonumber(ARGV[5]), ARGV[6]) end
+  if operation == 'yield' then return yielded(tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]) end
+  if operation == 'request' then return requested(tonumber(ARGV[5]), ARGV[6], ARGV[7], nil, 0, nil) end
   if operation ~= 'queue' then error('UNKNOWN operation', 0) end
-  return requested(tonumber(ARGV[4]), ARGV[5], ARGV[9], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]))
+  return requested(tonumber(ARGV[5]), ARGV[6], ARGV[10], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]))
 end
 
 local is_decided, reply = pcall(decided)

@@ -27,6 +27,7 @@ from trinco.stores.redis_epoch import (
     write_epoch,
     write_seen,
 )
+from trinco.stores.redis_names import scan
 from trinco.stores.redis_url import parse, refuse_unknown_options
 from trinco.stores.redis_words import (
     ADVICE,
@@ -43,8 +44,9 @@ from trinco.stores.redis_words import (
     is_denial,
     item,
     micros,
+    with_life,
 )
-from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire, pack
+from trinco.stores.resp import REPLY_LIMIT, Push, ReplyError, Wire, pack, pack_word
 from trinco.stores.store import Failed, Hint, Link, StaysOut, Store
 
 TYPE_CHECKING = False
@@ -95,7 +97,8 @@ class RedisStore(Store):
         known, t_max = read_epoch(standing.epoch)
         is_known = standing.is_life(known) and t_max >= self.t_max
         stayed_out = NEVER_HELD if known is None and self._place.fresh else self.t_max
-        return RedisLink(self, wire, address, None if is_known else write_epoch(standing.life, stayed_out), out)
+        epoch = None if is_known else write_epoch(standing.life, stayed_out)
+        return RedisLink(self, wire, address, known if is_known and known else standing.life, epoch, out)
 
     def dial(self, deadline: float) -> Wire:
         """A connection that is logged in, and nothing else."""
@@ -210,25 +213,33 @@ class RedisLink(Link):
         "_channel",
         "_epoch",
         "_held_back",
+        "_life",
         "_out",
         "_owners",
+        "_packed_life",
         "_sent",
         "_store",
         "_subscribed",
         "_t_max",
+        "_unsettled",
         "_wire",
         "store_time",
     )
 
     def __init__(
-        self, store: RedisStore, wire: Wire, address: str, epoch: "bytes | None", out: Recovery | None
+        self, store: RedisStore, wire: Wire, address: str, life: bytes, epoch: "bytes | None", out: Recovery | None
     ) -> None:
-        """``epoch``: to be written down as soon as the server may grant; None if it is known already."""
+        """``life``: the server's. ``epoch``: what tells everybody of it, to be written down as soon as the server may
+        grant; None if it is known already."""
         self._store = store
         self._t_max = micros(store.t_max)
         self._wire = wire
         self._channel = f"trinco:wake:{address}"
+        self._life = life
+        self._packed_life = pack_word(life)
         self._epoch = epoch
+        self._unsettled: Failed | None = None
+        """Why the epoch could not be written."""
         self._out = out
         self.store_time = 0
         self._owners: set[str] = set()
@@ -246,7 +257,7 @@ class RedisLink(Link):
                 return refusal
         if isinstance(access, Apply):
             try:
-                command, data = packed.call(resource, access.operation, self._t_max)
+                command, data = packed.call(resource, access.operation, self._t_max, self._packed_life)
             except ValueError as error:
                 return Failed(f"{self._store.url}: nothing was done: {error}")
             self._send(command, data, answer)
@@ -262,7 +273,7 @@ class RedisLink(Link):
         refusal = self._stays_out()
         if refusal is None:
             self._write(("SET", EPOCH, epoch))
-            self._epoch = None
+            self._epoch = self._unsettled = None
         return refusal
 
     def _stays_out(self) -> StaysOut | None:
@@ -296,11 +307,12 @@ class RedisLink(Link):
         if not self._sent:
             raise self._wire.broken("it answers what nobody asked; is it a Redis server?")
         command, decode = self._sent.popleft()
-        if isinstance(reply, ReplyError) and "READONLY" in reply.text:
-            raise self._wire.broken(complaint(reply))  # when it is a primary again, it may have forgotten: look anew
+        if isinstance(reply, ReplyError) and self._may_forget(reply):
+            raise self._wire.broken(complaint(reply))  # look anew
         if decode is None:
             if isinstance(reply, ReplyError) and command[0] == "SET":
                 self._epoch = command[2]  # type: ignore[assignment]  # nobody knows of it yet
+                self._unsettled = Failed(_reason(self._store.url, reply))
             return
         decoded = decode(reply)
         if decoded is not None:
@@ -308,16 +320,21 @@ class RedisLink(Link):
             said, self.store_time = decoded
         elif isinstance(reply, ReplyError) and reply.code == "NOSCRIPT":
             self._held_back.append(None)
-            self._write(("EVAL", SCRIPT, *command[2:]), decode)
+            self._write(("EVAL", SCRIPT, *with_life(command, self._life)[2:]), decode)
             return
         else:
-            said = Failed(_reason(self._store.url, reply))
+            said = self._unsettled or Failed(_reason(self._store.url, reply))
         if decode is item and not any(other is item for _, other in self._sent):
             self._wire.reader.limit = REPLY_LIMIT
         if self._held_back:
             self._in_order(command, said, arrived)
         else:
             arrived.append(said)
+
+    def _may_forget(self, error: ReplyError) -> bool:
+        """Whether the server is a replica, or its life is another than ours. Where nobody knows of ours since we could
+        not write it down, that says nothing."""
+        return "READONLY" in error.text or ("FORGOTTEN" in error.text and self._unsettled is None)
 
     def _in_order(self, command: "Command", said: "Replied", arrived: "list[Replied | Said]") -> None:
         if command[0] == "EVAL":
@@ -355,27 +372,9 @@ class RedisLink(Link):
         deadline = time.monotonic() + NAMES_TIMEOUT_S
         wire = self._store.dial(deadline)
         try:
-            found = self._scan(wire, prefix, deadline)
+            return iter(sorted(scan(wire, prefix, deadline)))
         finally:
             wire.close()
-        return iter(sorted(found))
-
-    def _scan(self, wire: Wire, prefix: str, deadline: float) -> set[str]:
-        begin = f"trinco:{{{prefix}"
-        pattern = "".join(f"\\{each}" if each in "*?[]\\^" else each for each in begin) + "*}"
-        found: set[str] = set()
-        cursor: Any = b"0"
-        while True:
-            (reply,) = wire.exchange([("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)], deadline)
-            match reply:
-                case ReplyError():
-                    raise wire.broken(complaint(reply))
-                case [bytes(cursor), list(keys)] if all(isinstance(key, bytes) for key in keys):
-                    found.update(key[len("trinco:{") : -1].decode(errors="replace") for key in keys)
-                case _:
-                    raise wire.broken("its answer to SCAN makes no sense; is it a Redis server?")
-            if cursor == b"0":
-                return found
 
     def close(self) -> None:
         with suppress(OSError):

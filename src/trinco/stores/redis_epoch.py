@@ -21,8 +21,11 @@ No setting of the server shortens that, not even ``appendfsync always``: it tell
 with. Its data may have been lost, or be a backup, or a file from before the setting was changed, or have come from a
 primary that went on without it; and a key that says otherwise would be copied along with them.
 
-Beside the life stands the t_max for which it has stayed out; who has a longer one waits for the rest of it. A restart
-drops the connection, so it is enough to look once per connection.
+Beside the life stands the t_max for which it has stayed out; who has a longer one waits for the rest of it.
+
+All this is looked at when a connection is made, and a restart drops it. A server that becomes a replica and a primary
+again need not; so every call tells the life that its link knows, and the script gives nothing where ``trinco:epoch``
+has another, or is gone. Then the link is given up, and the next one looks anew.
 """
 
 from math import ceil

@@ -26,7 +26,8 @@ from trinco.leases.operation import (
     Yield,
 )
 from trinco.stores import descriptors
-from trinco.stores.resp import ReplyError, pack
+from trinco.stores.redis_epoch import EPOCH
+from trinco.stores.resp import ReplyError, pack, pack_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ ADVICE = {
     "DAMAGED": "what it keeps for this lock is damaged or not ours, so nothing is granted: look at the key, and delete "
     "it if nobody holds the lock",
     "EXHAUSTED": "the lock's token cannot grow any more: take another name",
+    "FORGOTTEN": "its data was removed or replaced while we were connected, so it may have forgotten who holds what",
     "DENIED": "it is in protected mode, which lets in nobody but its own host: give it a password (requirepass)",
 }
 PHRASES = {
@@ -177,26 +179,36 @@ def arguments(operation: Operation, t_max: int) -> "Command":
     return words
 
 
+PLACE_OF_LIFE = 5
+LIFE = b"\0life\0"
+"""Stands for the server's life (redis_epoch), which is not the same on every link."""
+
+
 def call(resource: str, words: "Command") -> "Command":
-    return "EVALSHA", SCRIPT_NAME, 1, f"trinco:{{{resource}}}", *words
+    return "EVALSHA", SCRIPT_NAME, 2, f"trinco:{{{resource}}}", EPOCH, LIFE, *words
+
+
+def with_life(command: "Command", life: bytes) -> "Command":
+    return *command[:PLACE_OF_LIFE], life, *command[PLACE_OF_LIFE + 1 :]
 
 
 class Packed:
-    """The call that was packed last, as words and as bytes: all servers of a quorum are sent the same."""
+    """The call that was packed last, as words and as bytes: all servers of a quorum are sent the same, but for their
+    lives."""
 
     __slots__ = ("_latest",)
 
     def __init__(self) -> None:
-        self._latest: tuple[object, str, int, Command, bytes] = (None, "", 0, (), b"")
+        self._latest: tuple[object, str, int, Command, bytes, bytes] = (None, "", 0, (), b"", b"")
 
-    def call(self, resource: str, operation: Operation, t_max: int) -> "tuple[Command, bytes]":
-        """Raises ``ValueError`` for what the script could not keep."""
-        packed, place, limit, command, data = self._latest  # in one step: other threads pack too
+    def call(self, resource: str, operation: Operation, t_max: int, life: bytes) -> "tuple[Command, bytes]":
+        """The words are still without the life. Raises ``ValueError`` for what the script could not keep."""
+        packed, place, limit, command, before, behind = self._latest  # in one step: other threads pack too
         if packed is not operation or place != resource or limit != t_max:
             command = call(resource, arguments(operation, t_max))
-            data = pack(command)
-            self._latest = operation, resource, t_max, command, data
-        return command, data
+            before, _, behind = pack(command).partition(pack_word(LIFE))
+            self._latest = operation, resource, t_max, command, before, behind
+        return command, before + life + behind
 
 
 # Replies

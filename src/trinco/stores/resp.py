@@ -195,6 +195,11 @@ def pack(command: "Command") -> bytes:
     return data
 
 
+def pack_word(word: bytes) -> bytes:
+    """A word of a command as it is sent."""
+    return b"$%d\r\n%b\r\n" % (len(word), word)
+
+
 class Wire:
     """A connected socket that never blocks us. ``name`` is the store's, for the errors; after one it is of no use."""
 
