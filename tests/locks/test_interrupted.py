@@ -1,5 +1,6 @@
 """Somebody is interrupted in the middle of trinco: a signal handler raises, a finaliser runs, a process forks."""
 
+import gc
 import linecache
 import os
 import signal
@@ -108,6 +109,8 @@ def interrupted_at_call(number: int, work: Callable[[], object]) -> str | None:
                 sys.settrace(None)
                 raise KeyboardInterrupt
 
+    gc.collect()
+    gc.disable()  # an interrupt of some other test's finaliser would be lost
     sys.settrace(trace)
     try:
         work()
@@ -115,6 +118,7 @@ def interrupted_at_call(number: int, work: Callable[[], object]) -> str | None:
         return where
     finally:
         sys.settrace(None)
+        gc.enable()
     return None
 
 

@@ -13,7 +13,6 @@ nothing is left to do (``deliver``: replies only, where that is enough). A shell
 from collections import deque
 
 from trinco.core.duration import in_words
-from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Reply
 from trinco.leases.bases.catalogue import RUN_CODE, find
 from trinco.leases.item import Limits
@@ -21,6 +20,7 @@ from trinco.leases.operation import Answer, Handed
 from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
 from trinco.locks.agenda import Agenda
+from trinco.locks.blame import fault
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
 from trinco.locks.quick import QuickClaimant
@@ -151,9 +151,8 @@ class Hub(Links):
             self._in_use = base
             try:
                 reply = link.send(sender.resource, access)
-            except StoreUnavailable as error:
-                self.lose(base, str(error))
-                sender.failures[base] = str(error)
+            except Exception as error:
+                sender.failures[base] = self._give_up(base, error)
             else:
                 if reply is None:
                     self._outstanding[base].append((sender, tag))
@@ -176,8 +175,8 @@ class Hub(Links):
         self._in_use = base
         try:
             arrived = link.receive()
-        except StoreUnavailable as error:
-            self.lose(base, str(error))
+        except Exception as error:
+            self._give_up(base, error)
             return
         outstanding = self._outstanding[base]
         said = []
@@ -185,7 +184,8 @@ class Hub(Links):
             self.heard[base] += 1
         for each in arrived:
             if isinstance(each, (Hint, Handed)):
-                said.append(each)
+                if isinstance(getattr(each, "owner", None), str):  # a store may say anything to nobody
+                    said.append(each)
             elif outstanding:
                 self.unanswering[base] = 0
                 sender, tag = outstanding.popleft()
@@ -197,6 +197,12 @@ class Hub(Links):
                 self._inbox.append((waiter, base, SAID, each))  # a refusal that came with it may be older
         if arrived:
             self._heard_at[base] = self.clock()
+
+    def _give_up(self, base: int, error: Exception) -> str:
+        """A link has raised something; why it is given up."""
+        reason = fault(self.stores[base].url, error)
+        self.lose(base, reason)
+        return reason
 
     def _give_up_interrupted(self) -> None:
         if (base := self._in_use) is not None:
@@ -348,8 +354,8 @@ class Hub(Links):
             self._in_use = base
             try:
                 say(link)
-            except StoreUnavailable as error:
-                self.lose(base, str(error))
+            except Exception as error:
+                self._give_up(base, error)
             else:
                 self._in_use = None
                 self.watch(base)

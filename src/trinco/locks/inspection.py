@@ -1,7 +1,10 @@
 """Looking at a lock without touching it: who holds it, for how long, who waits."""
 
+from math import isfinite
+
 from trinco.core.value import Value
 from trinco.leases.accesses import List, Listing, Read, Versioned
+from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
 from trinco.leases.owner import client_of
 from trinco.leases.row import Kind
@@ -78,8 +81,7 @@ class Look:
     def replied(self, base: int, tag: "Any", reply: "Any") -> None:
         try:
             if isinstance(reply, Versioned):
-                self.items[base] = reply.item.settled(reply.now).counted_from(reply.now)
-                self.items[base].in_words()
+                self.items[base] = item_in(reply)
             elif isinstance(reply, Listing):
                 self.items[base] = as_item(reply.rows, self.t_max)
                 self.strangers |= {row.named.claim for row in reply.rows if row.named.kind is Kind.UNKNOWN}
@@ -138,6 +140,29 @@ class Look:
                 counts[waiter.claim.owner] = counts.get(waiter.claim.owner, 0) + 1
         known = [owner for owner, count in counts.items() if count >= enough]
         return tuple(client_of(str(owner)) for owner in sorted(known, key=lambda owner: ranks[owner]))
+
+
+def item_in(reply: Versioned) -> Item:
+    """What a store says, with durations for times. Raises ``ValueError``, or what comes of adding up things that are no
+    numbers, where it makes no sense: a store may say anything."""
+    item = reply.item.settled(reply.now).counted_from(reply.now)
+    holder, waiters = item.holder, item.waiters
+    if not (_is_whole(item.token) and isinstance(waiters, tuple)):
+        raise ValueError(f"the item {item!r} makes no sense")
+    if holder is not None and not (_is_claim(holder.claim) and _is_whole(holder.token or 0) and isfinite(holder.until)):
+        raise ValueError(f"the holder {holder!r} makes no sense")
+    for waiter in waiters:
+        if not (_is_claim(waiter.claim) and _is_whole(waiter.ticket) and isfinite(waiter.until)):
+            raise ValueError(f"the waiter {waiter!r} makes no sense")
+    return item
+
+
+def _is_whole(number: object) -> bool:
+    return type(number) is int and number >= 0
+
+
+def _is_claim(claim: object) -> bool:
+    return isinstance(claim, Claim) and isinstance(claim.owner, str) and type(claim.attempt) is int
 
 
 def as_item(rows: "tuple[Row, ...]", t_max: float) -> Item:

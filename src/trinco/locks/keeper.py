@@ -9,7 +9,7 @@ from _thread import allocate_lock, start_new_thread
 
 from trinco.core.errors import StoreUnavailable
 from trinco.locks.agenda import NEVER
-from trinco.locks.books import LINGER, is_renewing
+from trinco.locks.books import IN_NEED, LINGER, is_renewing
 from trinco.locks.lease import Lease
 
 TYPE_CHECKING = False
@@ -82,8 +82,14 @@ class Keeper:
             return
 
     def _start(self) -> None:
+        """Raises ``RuntimeError`` where the system has no thread for us: then the next who has something to keep tries
+        again."""
         self._is_running = True
-        start_new_thread(self._run, ())
+        try:
+            start_new_thread(self._run, ())
+        except BaseException:
+            self._is_running = False
+            raise
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -111,6 +117,12 @@ class Keeper:
             return
 
     def _run(self) -> None:
+        try:
+            self._keep()
+        finally:
+            self._is_running = False
+
+    def _keep(self) -> None:
         desk = self.desk
         while not self._is_stopped:
             while self._postponed:
@@ -118,13 +130,16 @@ class Keeper:
             with desk.waiting.mutex:
                 try:
                     lost = [] if desk.is_closed else self._round(self._lease_due)
+                    due = min(self._attends_at, self._lease_due())
+                    self._wakes_at = NEVER if desk.is_closed else min(desk.hub.next_due(), due)
                 except StoreUnavailable:  # it was closed
                     return
-                due = min(self._attends_at, self._lease_due())
-                self._wakes_at = NEVER if desk.is_closed else min(desk.hub.next_due(), due)
+                except Exception:
+                    lost = desk.bury_overdue()
+                    self._wakes_at = desk.hub.clock() + IN_NEED
                 nap = self._wakes_at - desk.hub.clock()
             for lease in lost:
-                start_new_thread(lease.tell, ())  # a slow callback must not keep the others from being renewed
+                _tell(lease)
             if self.is_retiring and not desk.leases:
                 desk.close()
                 return
@@ -161,3 +176,11 @@ class Keeper:
             finally:
                 self._is_listening = False
         return desk.judge_all(renewing)
+
+
+def _tell(lease: Lease) -> None:
+    """A slow callback must not keep the others from being renewed; but rather that than not to tell."""
+    try:
+        start_new_thread(lease.tell, ())
+    except RuntimeError:
+        lease.tell()

@@ -6,6 +6,7 @@ from collections import deque
 from errno import EBADF, ENOENT
 
 from trinco.core.errors import StoreUnavailable
+from trinco.locks.blame import fault
 from trinco.stores.store import NO_DESCRIPTOR, Link, Store
 
 TYPE_CHECKING = False
@@ -100,10 +101,7 @@ class Links:
 
     def _connect(self, base: int, bell: int, newcomers: "deque[tuple[int, Link | None, str]]") -> None:
         """In a thread of its own, where nobody would hear of what is raised."""
-        try:
-            newcomers.append(_connected(self.stores[base], base, self.address))
-        except Exception as error:
-            newcomers.append((base, None, f"{self.stores[base].url}: {type(error).__name__}: {error}"))
+        newcomers.append(_connected(self.stores[base], base, self.address))
         from contextlib import suppress
 
         with suppress(OSError):  # nobody may be listening any more
@@ -155,7 +153,10 @@ class Links:
         self._retry_at[base] = self.clock() + (RECONNECT_PAUSE if self.unanswering[base] > 1 else 0.0)
         if link is not None:
             self._unwatch(base)
-            link.close()
+            try:
+                link.close()
+            except Exception as error:
+                fault(self.stores[base].url, error)  # it is gone all the same
             self.links[base] = None
             self.losses += 1
 
@@ -253,3 +254,5 @@ def _connected(store: Store, base: int, address: str) -> "tuple[int, Link | None
         return base, store.connect(address), ""
     except StoreUnavailable as error:
         return base, None, error.reason
+    except Exception as error:
+        return base, None, fault(store.url, error)

@@ -14,7 +14,7 @@ from trinco.core.errors import StoreUnavailable
 from trinco.locks.agenda import NEVER
 from trinco.locks.aio.background import start_in_background
 from trinco.locks.aio.waiting import AsyncWaiting
-from trinco.locks.books import LINGER, Books, is_renewing
+from trinco.locks.books import IN_NEED, LINGER, Books, is_renewing
 from trinco.locks.hub import Hub
 from trinco.locks.lease import Lease
 
@@ -93,11 +93,14 @@ class Keeping(Books):
                     return
                 try:
                     lost = await self._round()
+                    self._wakes_at = min(self.next_due(), self._attends_at)
                 except StoreUnavailable:
                     return  # it was closed
+                except Exception:
+                    lost = self.bury_overdue()
+                    self._wakes_at = self.hub.clock() + IN_NEED
                 for lease in lost:
                     lease.tell()
-                self._wakes_at = min(self.next_due(), self._attends_at)
                 self._nudge = anyio.Event()
         finally:
             if self._keeper is keeper:

@@ -1,0 +1,39 @@
+"""Whose fault it is that a link raised something: its store's, or somebody's who was in the middle of using it."""
+
+from trinco.core.errors import StoreUnavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
+
+def fault(url: str, error: Exception) -> str:
+    """Why a link has to be given up. A driver should raise ``StoreUnavailable`` and nothing else; where an answer makes
+    it raise something else, that is the store's fault, and one store of a quorum may have any. But the handler of a
+    signal, too, may raise whatever it likes, wherever we are: that is raised again."""
+    if isinstance(error, StoreUnavailable):
+        return str(error)
+    if _is_out_of_a_handler(error):
+        raise error
+    said = f"{type(error).__name__}: {error}"
+    return f"{url}: its driver fails with {' '.join(said.split())}; is its data sound, and is it what the URL says?"
+
+
+def _is_out_of_a_handler(error: Exception) -> bool:
+    import signal
+
+    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _code(handler: object) -> "CodeType | None":
+    """Of a function, a method, a partial of these, or an object that can be called."""
+    for inside in ("func", "__func__"):
+        handler = getattr(handler, inside, handler)
+    function = handler if hasattr(handler, "__code__") else vars(type(handler)).get("__call__")
+    return getattr(function, "__code__", None)
