@@ -1,6 +1,7 @@
 """Challenging stores: liars are caught at what they do, and nobody else is accused."""
 
 from collections.abc import Callable
+from errno import EMFILE
 from pathlib import Path
 from threading import Thread
 
@@ -8,14 +9,16 @@ import anyio
 import pytest
 
 import trinco
+from tests.cli.unfit_stores import RaisingStore
 from tests.stores.servers import RedisServer, free_port
 from trinco.core.errors import UsageError
 from trinco.leases.accesses import Apply
 from trinco.leases.operation import Request
 from trinco.locks.caller import Caller
-from trinco.locks.health import BUSY, FOLDER, StoreHealth, examine, probe_name
+from trinco.locks.health import BUSY, FOLDER, StoreHealth, examine, examine_all, probe_name
+from trinco.locks.service import LockService
 from trinco.stores.catalogue import open_store
-from trinco.stores.memory import MemoryStore
+from trinco.stores.memory import MemoryLink, MemoryStore
 from trinco.stores.store import Store
 from trinco.testing import Behaviour, LyingStore
 
@@ -65,6 +68,25 @@ def test_a_store_that_is_down_is_named() -> None:
     health = examine(open_store(f"redis://127.0.0.1:{free_port()}/0"), None)
     assert not health.reachable
     assert "cannot connect" in health.trouble
+
+
+@pytest.mark.parametrize("moment", ["connect", "send", "receive"])
+def test_a_store_whose_link_raises_is_in_trouble_and_the_others_are_looked_at(moment: str) -> None:
+    with LockService([RaisingStore(moment), *(MemoryStore(name) for name in "abc")], f=1) as locks:
+        broken, *others = examine_all(locks.stores, locks.desk.hub)
+    assert not broken.reachable
+    assert not broken.lies
+    assert "KeyError" in broken.trouble
+    assert all(health.reachable and not health.trouble for health in others)
+
+
+def test_a_process_that_is_short_of_files_accuses_no_store() -> None:
+    class Short(MemoryStore):
+        def connect(self, address: str, timeout: float = 5.0) -> MemoryLink:
+            raise OSError(EMFILE, "too many open files")
+
+    with pytest.raises(OSError, match="too many"):
+        Caller(Short())
 
 
 def test_a_service_knows_when_a_store_has_answered_last() -> None:

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         print_table("Stores", ("store", "state", "latency", "clock", "what is wrong"), map(_row, stores))
         if len(stores) > 1:
             print(f"{sound} of {len(stores)} stores are sound; it takes {quorum}, and {f} may fail in any way")
-    if any(store.reachable for store in stores):
+    if any(store.reachable and not isinstance(store.trouble, Denial) for store in stores):
         return exits.DONE
     return exits.KEYS if all(isinstance(store.trouble, Denial) for store in stores) else exits.UNAVAILABLE
 

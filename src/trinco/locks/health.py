@@ -21,7 +21,7 @@ from trinco.core.errors import StoreUnavailable, TrincoError
 from trinco.core.value import Value
 from trinco.leases.accesses import Read, Versioned
 from trinco.leases.operation import TOKEN_LIMIT, Commit, Extend, Grade, Release, Request
-from trinco.locks.caller import LISTED, PATIENCE, Caller, Nonsense
+from trinco.locks.caller import LISTED, PATIENCE, Caller, LinkBroke, Nonsense
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import Store
 
@@ -91,6 +91,8 @@ def examine(store: Store, trouble: str | None = None, patience: float = PATIENCE
             challenge.run()
         except StoreUnavailable as error:
             return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, error.reason, challenge.lies)
+        except LinkBroke as broke:
+            return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, str(broke), challenge.lies)
         except Nonsense as nonsense:
             return StoreHealth(store.url, True, latency(caller), None, trouble or "", (*challenge.lies, str(nonsense)))
         return StoreHealth(store.url, True, latency(caller), clock, challenge.trouble or trouble or "", challenge.lies)
