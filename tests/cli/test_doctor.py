@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -129,6 +130,30 @@ def test_a_server_that_stays_out_is_not_called_unreachable(
     (found,) = findings(done)
     assert found["state"] == "not now"
     assert "stays out" in found["says"]
+
+
+def test_a_store_that_answers_too_late_is_not_accused_and_not_called_fit(packages: Path) -> None:
+    done = doctor(packages, "late:0.02:0.07", "--json")
+    assert done.returncode == 69, done.stdout
+    found = {probe["probe"]: probe["state"] for probe in findings(done)}
+    assert set(found.values()) == {"too slow"}, done.stdout
+    assert "stale compare-and-set" in found
+    assert "race of creates" not in found, "one probe that shows nothing does not keep others from it"
+
+
+def test_the_probe_at_work_is_shown_to_who_looks_and_kept_out_of_what_is_said(packages: Path, tmp_path: Path) -> None:
+    terminal, other_end = pty.openpty()
+    url = f"sqlite:///{tmp_path}/locks.db"
+    environment = with_path(packages) | {"TERM": "xterm"}
+    done = subprocess.run(
+        [*TRINCO, "doctor", url], env=environment, stdout=subprocess.PIPE, stderr=other_end, timeout=60, check=True
+    )
+    os.close(other_end)
+    shown = os.read(terminal, 1 << 16)
+    os.close(terminal)
+    assert b"reachable (1 of 9)" in shown
+    assert b" of 9)" not in done.stdout
+    assert b"stale delete" in done.stdout
 
 
 @pytest.mark.parametrize("right", ["evalsha", "set", "@hash", "@sortedset"])

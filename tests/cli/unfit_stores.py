@@ -3,6 +3,7 @@
 ignoring:NAME             compares and sets, and does not compare
 racy:NAME                 reads, applies and writes, and lets others in between
 lying:BEHAVIOUR:PATH      an SQLite file behind a ``LyingStore``
+late:DELAY:T_MAX          sound, and late with every answer
 raising:MOMENT            its library raises errors of its own: to connect, to send or to receive
 """
 
@@ -15,11 +16,12 @@ from trinco.leases.item import Item
 from trinco.leases.operation import Answer
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime, wall_microseconds
+from trinco.stores.memory import MemoryStore
 from trinco.stores.store import Link, Store
 from trinco.testing import LyingStore
 
 MOMENT_S = 0.002
-SCHEMES = {scheme: scheme for scheme in ("ignoring", "racy", "lying", "raising")}
+SCHEMES = {scheme: scheme for scheme in ("ignoring", "racy", "lying", "late", "raising")}
 
 
 def install(folder: Path) -> None:
@@ -108,6 +110,11 @@ def racy(url: str) -> Store:
 def lying(url: str) -> Store:
     _, behaviour, path = url.split(":", 2)
     return LyingStore(open_store(f"sqlite:///{path}"), behaviour, delay=0.11)
+
+
+def late(url: str) -> Store:
+    _, delay, t_max = url.split(":")
+    return LyingStore(MemoryStore("late", t_max=float(t_max)), "slow", delay=float(delay))
 
 
 def raising(url: str) -> Store:

@@ -11,17 +11,18 @@ import pytest
 import trinco
 from tests.cli.unfit_stores import RaisingStore
 from tests.stores.servers import RedisServer, free_port
+from tests.testing.far_store import FarStore
 from trinco.cli.health import SOUND, _state
 from trinco.core.errors import UsageError
-from trinco.leases.accesses import Access, Apply, Reply
-from trinco.leases.operation import Answer, Request
+from trinco.leases.accesses import Apply
+from trinco.leases.operation import Request
 from trinco.locks.caller import Caller
 from trinco.locks.health import BUSY, FOLDER, LONGEST, StoreHealth, examine, examine_all, probe_name
 from trinco.locks.service import LockService
 from trinco.stores.catalogue import open_store
 from trinco.stores.memory import MemoryLink, MemoryStore
-from trinco.stores.store import Link, Store
-from trinco.testing import Behaviour, LyingStore, ManualClock
+from trinco.stores.store import Store
+from trinco.testing import Behaviour, LyingStore
 
 CAUGHT = {
     Behaviour.GRANT_ALL: "it granted one lock to two owners",
@@ -69,34 +70,12 @@ def test_a_store_too_slow_to_be_judged_is_not_accused() -> None:
     assert _state(health) in SOUND
 
 
-class Far(MemoryStore):
-    """Every answer makes a clock go on that is the store's and ours."""
-
-    def __init__(self, delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.clock = ManualClock()
-        super().__init__("far", clock=self.clock)
-        self.delay = delay
-        monkeypatch.setattr("trinco.locks.health.boottime", self.clock)
-        monkeypatch.setattr("trinco.locks.caller.perf_counter", self.clock)
-
-    def connect(self, address: str, timeout: float = 5.0) -> Link:
-        return FarLink(self, address)
-
-
-class FarLink(MemoryLink):
-    def __init__(self, store: Far, address: str) -> None:
-        super().__init__(store, address)
-        self._far = store
-
-    def send(self, resource: str, access: Access) -> Reply | Answer:
-        reply = super().send(resource, access)
-        self._far.clock.advance(self._far.delay)
-        return reply
-
-
 @pytest.mark.parametrize("delay", [1.2, 2.0, 4.5])
 def test_a_store_that_answers_late_is_challenged_for_longer(delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    health = examine(Far(delay, monkeypatch), None)
+    store = FarStore(delay)
+    monkeypatch.setattr("trinco.locks.health.boottime", store.manual)
+    monkeypatch.setattr("trinco.locks.caller.perf_counter", store.manual)
+    health = examine(store, None)
     assert (health.reachable, health.lies, health.trouble) == (True, (), "")
     assert _state(health) == "slow"
 

@@ -46,6 +46,10 @@ class LinkBroke(Nonsense):
     """What speaks to the store raised what no link raises: the store's client library failed, or could make nothing of
     what the store said."""
 
+    @property
+    def reason(self) -> str:
+        return str(self)
+
 
 class Unable(StoreUnavailable):
     """The store was reached, and says that it could not do it."""

@@ -98,12 +98,8 @@ def examine(store: Store, trouble: str | None = None, patience: float = PATIENCE
         try:
             clock = clock_offset(caller)
             challenge.run()
-        except TooSlow:
-            return StoreHealth(store.url, True, latency(caller), clock, TOO_SLOW, challenge.lies)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, LinkBroke) as error:
             return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, error.reason, challenge.lies)
-        except LinkBroke as broke:
-            return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, str(broke), challenge.lies)
         except Nonsense as nonsense:
             return StoreHealth(store.url, True, latency(caller), None, trouble or "", (*challenge.lies, str(nonsense)))
         return StoreHealth(store.url, True, latency(caller), clock, challenge.trouble or trouble or "", challenge.lies)
@@ -140,8 +136,8 @@ def clock_offset(caller: Caller) -> float | None:
 
 
 class Challenge:
-    """``lies``: what the store was caught at. ``trouble``: why there is no verdict. ``term``: how long the lease is that
-    we challenge it with, and ``ends`` when it may be over, on our clock."""
+    """``lies``: what the store was caught at. ``trouble``: why there is no verdict. ``term``: how long the lease is
+    that we challenge it with, and ``ends`` when it may be over, on our clock."""
 
     __slots__ = ("ana", "bruno", "caller", "ends", "lies", "resource", "term", "token", "trouble")
 
@@ -168,6 +164,8 @@ class Challenge:
             if self._enter(self.bruno):
                 self.expect(self._tokens() >= self.token, "it gave out a smaller token than before")
             self.trouble = ""  # whoever is in the way of the last step took the lock as it should
+        except TooSlow:
+            self.trouble = TOO_SLOW
         finally:
             for claim in (self.ana, self.bruno):
                 self._release(claim)
