@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from tests.cli import unfit_stores
 from tests.stores.postgres_server import PostgresServer
@@ -26,10 +28,17 @@ def packages(tmp_path: Path) -> Path:
 
 
 def doctor(packages: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"}
+    return trinco(packages, "doctor", *arguments)
+
+
+def trinco(packages: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*TRINCO, "doctor", *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [*TRINCO, *arguments], env=with_path(packages), capture_output=True, text=True, timeout=60, check=False
     )
+
+
+def with_path(packages: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"}
 
 
 def findings(done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
@@ -121,6 +130,61 @@ def test_a_server_that_stays_out_is_not_called_unreachable(
     (found,) = findings(done)
     assert found["state"] == "not now"
     assert "stays out" in found["says"]
+
+
+def test_a_store_that_answers_too_late_is_not_accused_and_not_called_fit(packages: Path) -> None:
+    done = doctor(packages, "late:0.02:0.07", "--json")
+    assert done.returncode == 69, done.stdout
+    found = {probe["probe"]: probe["state"] for probe in findings(done)}
+    assert set(found.values()) == {"too slow"}, done.stdout
+    assert "stale compare-and-set" in found
+    assert "race of creates" not in found, "one probe that shows nothing does not keep others from it"
+
+
+def test_the_probe_at_work_is_shown_to_who_looks_and_kept_out_of_what_is_said(packages: Path, tmp_path: Path) -> None:
+    terminal, other_end = pty.openpty()
+    url = f"sqlite:///{tmp_path}/locks.db"
+    environment = with_path(packages) | {"TERM": "xterm"}
+    done = subprocess.run(
+        [*TRINCO, "doctor", url], env=environment, stdout=subprocess.PIPE, stderr=other_end, timeout=60, check=True
+    )
+    os.close(other_end)
+    shown = os.read(terminal, 1 << 16)
+    os.close(terminal)
+    assert b"reachable (1 of 9)" in shown
+    assert b" of 9)" not in done.stdout
+    assert b"stale delete" in done.stdout
+
+
+@pytest.mark.parametrize("right", ["evalsha", "set", "@hash", "@sortedset"])
+def test_a_right_that_is_missing_at_redis_is_77(
+    packages: Path, redis_servers: Callable[..., RedisServer], right: str
+) -> None:
+    server = redis_servers()
+    with redis.Redis(port=server.port) as connection:
+        connection.execute_command("ACL", "SETUSER", "default", f"-{right}")
+    done = doctor(packages, server.url, "--json")
+    assert done.returncode == 77, done.stdout
+    assert [probe["state"] for probe in findings(done)] == ["forbidden"]
+    seen = trinco(packages, "health", "--json", "-u", server.url)
+    assert seen.returncode == 77, seen.stdout
+    assert "may not do what locks need" in json.loads(seen.stdout)["stores"][0]["trouble"]
+
+
+@pytest.mark.parametrize("moment", ["send", "receive"])
+def test_a_store_whose_link_raises_what_it_likes_is_unfit(packages: Path, moment: str) -> None:
+    done = doctor(packages, f"raising:{moment}", "--json")
+    assert done.returncode == 1, done.stderr
+    assert {probe["state"] for probe in findings(done)} == {"unfit"}
+    assert findings(done)[0]["says"].startswith(f"the link to raising:{moment} raised KeyError: ")
+    assert len(findings(done)[0]["says"].splitlines()) == 1
+
+
+def test_a_store_that_cannot_be_connected_to_for_whatever_reason_is_unreachable(packages: Path) -> None:
+    done = doctor(packages, "raising:connect", "--json")
+    assert done.returncode == 69, done.stderr
+    assert [probe["state"] for probe in findings(done)] == ["unreachable"]
+    assert "KeyError" in findings(done)[0]["says"]
 
 
 def test_one_unfit_store_among_good_ones_is_enough(packages: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 ignoring:NAME             compares and sets, and does not compare
 racy:NAME                 reads, applies and writes, and lets others in between
 lying:BEHAVIOUR:PATH      an SQLite file behind a ``LyingStore``
+late:DELAY:T_MAX          sound, and late with every answer
+raising:MOMENT            its library raises errors of its own: to connect, to send or to receive
 """
 
 import time
@@ -14,11 +16,12 @@ from trinco.leases.item import Item
 from trinco.leases.operation import Answer
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime, wall_microseconds
+from trinco.stores.memory import MemoryStore
 from trinco.stores.store import Link, Store
 from trinco.testing import LyingStore
 
 MOMENT_S = 0.002
-SCHEMES = {"ignoring": "ignoring", "racy": "racy", "lying": "lying"}
+SCHEMES = {scheme: scheme for scheme in ("ignoring", "racy", "lying", "late", "raising")}
 
 
 def install(folder: Path) -> None:
@@ -66,6 +69,36 @@ class UnfitLink(Link):
         return iter(sorted(name for name in self._store.items if name.startswith(prefix)))
 
 
+class RaisingStore(UnfitStore):
+    def __init__(self, moment: str) -> None:
+        super().__init__(f"raising:{moment}", "one-access")
+        self.moment = moment
+
+    def reach(self, moment: str) -> None:
+        if moment == self.moment:
+            raise KeyError(f"no\nway to {moment}")
+
+    def connect(self, address: str, timeout: float = 5.0) -> Link:
+        self.reach("connect")
+        return RaisingLink(self)
+
+
+class RaisingLink(Link):
+    """Answers nothing."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: RaisingStore) -> None:
+        self._store = store
+
+    def send(self, resource: str, access: Access) -> None:
+        self._store.reach("send")
+
+    def receive(self) -> list[Reply | Answer]:  # type: ignore[override]
+        self._store.reach("receive")
+        return []
+
+
 def ignoring(url: str) -> Store:
     return UnfitStore(url, "conditional")
 
@@ -77,3 +110,12 @@ def racy(url: str) -> Store:
 def lying(url: str) -> Store:
     _, behaviour, path = url.split(":", 2)
     return LyingStore(open_store(f"sqlite:///{path}"), behaviour, delay=0.11)
+
+
+def late(url: str) -> Store:
+    _, delay, t_max = url.split(":")
+    return LyingStore(MemoryStore("late", t_max=float(t_max)), "slow", delay=float(delay))
+
+
+def raising(url: str) -> Store:
+    return RaisingStore(url.partition(":")[2])

@@ -3,16 +3,18 @@
 import threading
 import time
 from _thread import interrupt_main
+from collections.abc import Callable
 
 import pytest
 
 from tests.cli.unfit_stores import UnfitStore
+from tests.testing.far_store import FarStore
 from trinco.leases.accesses import Access, Reply
 from trinco.leases.operation import Answer
 from trinco.stores.memory import MemoryLink, MemoryStore
 from trinco.stores.store import Store
 from trinco.testing import LyingStore, StoreConformance, conformance
-from trinco.testing.bench import Bench
+from trinco.testing.bench import Bench, TooSlow
 from trinco.testing.conformance import CHECKS
 
 
@@ -70,6 +72,74 @@ def test_a_store_that_is_not_atomic_fails_the_race_and_nothing_else_of_doctor() 
 def test_a_store_that_does_not_compare_fails_the_precondition() -> None:
     with Bench(UnfitStore("ignoring:x", "conditional")) as bench, pytest.raises(AssertionError, match="preconditions"):
         conformance.a_write_of_what_has_changed_since_fails(bench)
+
+
+HELD_FOR_LONG = {
+    conformance.an_old_attempt_changes_nothing,
+    conformance.a_write_that_compares_with_what_is_gone_fails,
+    conformance.a_release_is_of_exactly_one_claim,
+    conformance.asking_again_changes_nothing,
+}
+
+
+def far_bench(store: FarStore) -> Bench:
+    return Bench(store, clock=store.manual, pass_time=store.manual.advance)
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.__module__ == conformance.__name__])
+@pytest.mark.parametrize("delay", [0.5, 1.2])
+def test_nobody_accuses_a_store_whose_answers_come_when_a_lease_may_be_over(
+    check: Callable[[Bench], None], delay: float
+) -> None:
+    with far_bench(FarStore(delay, t_max=2.0)) as bench:
+        try:
+            check(bench)
+        except TooSlow:
+            return
+    assert check not in HELD_FOR_LONG, "nothing was shown, and it passed"
+
+
+@pytest.mark.parametrize("delay", [0.5, 1.2])
+def test_the_end_of_a_term_is_seen_at_a_slow_store_by_a_longer_term(delay: float) -> None:
+    store = FarStore(delay)
+    with far_bench(store) as bench:
+        conformance.a_lease_ends_with_its_term(bench)
+
+
+def test_a_term_that_no_answer_falls_into_shows_nothing() -> None:
+    with far_bench(FarStore(3.0, t_max=2.0)) as bench, pytest.raises(TooSlow, match="within its longest lease"):
+        conformance.a_lease_ends_with_its_term(bench)
+
+
+def test_a_race_at_a_far_store_has_fewer_rounds() -> None:
+    with far_bench(FarStore(0.1)) as bench:
+        assert conformance.rounds_with_one_winner(bench) == conformance.FEWEST_ROUNDS
+    with far_bench(FarStore(0.0)) as bench:
+        assert conformance.rounds_with_one_winner(bench) == conformance.ROUNDS
+
+
+def test_racers_give_back_at_the_same_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "ROUNDS", 2)
+    start = time.monotonic()
+    with Bench(LyingStore(MemoryStore(), "slow", delay=0.1)) as bench:
+        conformance.one_wins_a_race(bench)
+    assert time.monotonic() - start < conformance.RACERS * 0.1, "one round of giving back in turn takes so long"
+
+
+class CountingStore(MemoryStore):
+    connected = 0
+
+    def connect(self, address: str, timeout: float = 5.0) -> MemoryLink:
+        self.connected += 1
+        return super().connect(address, timeout)
+
+
+def test_checks_of_one_bench_share_their_links() -> None:
+    store = CountingStore()
+    with Bench(store) as bench:
+        for check in (conformance.an_old_attempt_changes_nothing, conformance.tokens_only_rise):
+            check(bench)
+    assert store.connected == 2
 
 
 class InterruptedStore(MemoryStore):

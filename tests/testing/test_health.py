@@ -1,6 +1,7 @@
 """Challenging stores: liars are caught at what they do, and nobody else is accused."""
 
 from collections.abc import Callable
+from errno import EMFILE
 from pathlib import Path
 from threading import Thread
 
@@ -8,14 +9,18 @@ import anyio
 import pytest
 
 import trinco
+from tests.cli.unfit_stores import RaisingStore
 from tests.stores.servers import RedisServer, free_port
+from tests.testing.far_store import FarStore
+from trinco.cli.health import SOUND, _state
 from trinco.core.errors import UsageError
 from trinco.leases.accesses import Apply
 from trinco.leases.operation import Request
 from trinco.locks.caller import Caller
-from trinco.locks.health import BUSY, FOLDER, StoreHealth, examine, probe_name
+from trinco.locks.health import BUSY, FOLDER, LONGEST, StoreHealth, examine, examine_all, probe_name
+from trinco.locks.service import LockService
 from trinco.stores.catalogue import open_store
-from trinco.stores.memory import MemoryStore
+from trinco.stores.memory import MemoryLink, MemoryStore
 from trinco.stores.store import Store
 from trinco.testing import Behaviour, LyingStore
 
@@ -59,12 +64,53 @@ def test_a_store_too_slow_to_be_judged_is_not_accused() -> None:
     health = examine(LyingStore(MemoryStore(t_max=0.1), "slow", delay=0.05), None)
     assert not health.lies
     assert "too slow" in health.trouble
+    assert health.reachable
+    assert health.latency is not None
+    assert _state(health) == "slow"
+    assert _state(health) in SOUND
+
+
+@pytest.mark.parametrize("delay", [1.2, 2.0, 4.5])
+def test_a_store_that_answers_late_is_challenged_for_longer(delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FarStore(delay)
+    monkeypatch.setattr("trinco.locks.health.boottime", store.manual)
+    monkeypatch.setattr("trinco.locks.caller.perf_counter", store.manual)
+    health = examine(store, None)
+    assert (health.reachable, health.lies, health.trouble) == (True, (), "")
+    assert _state(health) == "slow"
+
+
+def test_a_challenge_that_was_given_a_long_term_and_died_accuses_nobody() -> None:
+    store = MemoryStore()
+    with Caller(store) as other:
+        other.access(probe_name(FOLDER), Apply(Request(other.claim(), LONGEST)))
+        health = examine(store, None)
+    assert (health.lies, health.trouble) == ((), BUSY)
 
 
 def test_a_store_that_is_down_is_named() -> None:
     health = examine(open_store(f"redis://127.0.0.1:{free_port()}/0"), None)
     assert not health.reachable
     assert "cannot connect" in health.trouble
+
+
+@pytest.mark.parametrize("moment", ["connect", "send", "receive"])
+def test_a_store_whose_link_raises_is_in_trouble_and_the_others_are_looked_at(moment: str) -> None:
+    with LockService([RaisingStore(moment), *(MemoryStore(name) for name in "abc")], f=1) as locks:
+        broken, *others = examine_all(locks.stores, locks.desk.hub)
+    assert not broken.reachable
+    assert not broken.lies
+    assert "KeyError" in broken.trouble
+    assert all(health.reachable and not health.trouble for health in others)
+
+
+def test_a_process_that_is_short_of_files_accuses_no_store() -> None:
+    class Short(MemoryStore):
+        def connect(self, address: str, timeout: float = 5.0) -> MemoryLink:
+            raise OSError(EMFILE, "too many open files")
+
+    with pytest.raises(OSError, match="too many"):
+        Caller(Short())
 
 
 def test_a_service_knows_when_a_store_has_answered_last() -> None:

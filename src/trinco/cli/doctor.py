@@ -4,11 +4,13 @@ import argparse
 import os
 from itertools import pairwise
 from math import gcd
+from time import monotonic
 
 from trinco.cli import exits
 from trinco.cli.health import CLOCKS_AGREE, SLOW, clock_in_words
 from trinco.cli.output import print_json
 from trinco.cli.parser import add_json
+from trinco.cli.progress import progress
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreForbidden, TrincoError
 from trinco.leases.accesses import Read, Versioned
@@ -18,11 +20,11 @@ from trinco.locks.health import clock_offset, latency, probe_name, unknown_name
 from trinco.stores.catalogue import open_store
 from trinco.stores.store import Store
 from trinco.testing import conformance
-from trinco.testing.bench import TERM, Bench, must
+from trinco.testing.bench import TERM, Bench, TooSlow, must
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     Probe: TypeAlias = "Callable[[Bench], tuple[str, str]]"
@@ -37,14 +39,18 @@ Some servers that call themselves compatible ignore preconditions, or are not at
 probes use locks of their own (trinco/doctor/HOST-...), which the store keeps; nobody else's are touched. A race takes
 16 connections at once: a server with fewer to spare cannot be probed now.
 
-exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be used now, 77 we may not use one
+exit: 0 all can be used, 1 a store is unfit, 69 a store cannot be used now or is too slow to tell, 77 we may not use one
 """
 FOLDER = "trinco/doctor/"
 SLOTS = 64
 """So many names for each host: two doctors at once should not meet, and not every doctor should leave a name behind."""
 LOOKS = 16
+FEWEST_LOOKS = 3
+LOOK_SECONDS = 2.0
 OK, WARN, BAD, GONE, NOT_NOW, DENIED = "ok", "warning", "UNFIT", "unreachable", "not now", "forbidden"
-CODES = {BAD: exits.VIOLATED, GONE: exits.UNAVAILABLE, NOT_NOW: exits.UNAVAILABLE, DENIED: exits.KEYS}
+UNTOLD = "too slow"
+"""One probe has shown nothing, and another may."""
+CODES = {BAD: exits.VIOLATED, **dict.fromkeys((GONE, NOT_NOW, UNTOLD), exits.UNAVAILABLE), DENIED: exits.KEYS}
 """The worst first."""
 
 
@@ -86,8 +92,11 @@ def examine(store: Store, *, quiet: bool) -> "list[tuple[str, str, str]]":
     done: list[tuple[str, str, str]] = []
     with Bench(store, name=lambda: name) as bench:
         for what, probe in PROBES.items():
-            state, says = _judged(probe, bench)
-            bench.close()  # so that no more links are open at once than one probe needs
+            with progress(quiet) as tell:
+                tell(f"{what} ({len(done) + 1} of {len(PROBES)})")
+                state, says = _judged(probe, bench)
+            if state != OK:
+                bench.close()  # nobody knows what went wrong on its links
             done.append((what, state, says))
             if not quiet:
                 print(f"  {what:<24}{state:<12} {says}".rstrip(), flush=True)
@@ -103,6 +112,8 @@ def _judged(probe: "Probe", bench: Bench) -> tuple[str, str]:
         return BAD, str(finding)
     except StoreForbidden as error:
         return DENIED, str(error)
+    except TooSlow as error:
+        return UNTOLD, str(error)
     except Unable as error:
         return NOT_NOW, str(error)
     except TrincoError as error:
@@ -121,6 +132,7 @@ def _reach(bench: Bench) -> tuple[str, str]:
         raise Unable(
             f"another doctor is at work at {bench.store.url}, for {in_words(holder.until)} at most: try again then"
         )
+    bench.take_back(caller)
     return OK, ""
 
 
@@ -131,6 +143,7 @@ def _clock(bench: Bench) -> tuple[str, str]:
         caller.look(bench.name())
         return OK, f"ages are exact to {in_words(caller.granularity)}"
     tick = _granularity(caller)
+    bench.take_back(caller)
     says = f"{clock_in_words(offset)}, in steps of {in_words(tick)}" if tick else f"{clock_in_words(offset)}"
     if abs(offset) > CLOCKS_AGREE:
         return WARN, f"{says}: set one of the clocks, tokens begin there"
@@ -140,10 +153,18 @@ def _clock(bench: Bench) -> tuple[str, str]:
 def _granularity(caller: Caller) -> float:
     """What all differences of its times have in common; 0 if it stood still."""
     times = []
-    for _ in range(LOOKS):
+    for _ in _looks():
         reply = caller.access(unknown_name(), Read())
         times.append(reply.item.token if isinstance(reply, Versioned) else 0)
     return gcd(*(later - earlier for earlier, later in pairwise(times))) / 1e6
+
+
+def _looks() -> "Iterator[int]":
+    """Sixteen, or a few where each takes long."""
+    end = monotonic() + LOOK_SECONDS
+    for number in range(LOOKS):
+        if number < FEWEST_LOOKS or monotonic() < end:
+            yield number
 
 
 def _check(*checks: "Callable[[Bench], None]") -> "Probe":
@@ -156,14 +177,15 @@ def _check(*checks: "Callable[[Bench], None]") -> "Probe":
 
 
 def _race(bench: Bench) -> tuple[str, str]:
-    conformance.one_wins_a_race(bench)
+    rounds = conformance.rounds_with_one_winner(bench)
     winners = "at most one" if bench.store.kind in LISTED else "one"
-    return OK, f"{winners} of {conformance.RACERS} won, {conformance.ROUNDS} times"
+    return OK, f"{winners} of {conformance.RACERS} won, {rounds} times"
 
 
 def _latency(bench: Bench) -> tuple[str, str]:
     caller = bench.caller()
-    for _ in range(LOOKS):
+    caller.seconds.clear()  # what a racer waited for is no measure
+    for _ in _looks():
         caller.look(bench.name())
     median = latency(caller)
     assert median is not None

@@ -8,7 +8,7 @@ from trinco.cli.parser import add_json
 from trinco.cli.services import add_service, open_service
 from trinco.core.duration import in_words
 from trinco.core.errors import Denial
-from trinco.locks.health import BUSY, StoreHealth
+from trinco.locks.health import BUSY, TOO_SLOW, StoreHealth
 
 EXAMPLES = """examples:
   trinco health
@@ -19,6 +19,8 @@ Each store is challenged on a lock of its own (trinco/health/HOST): two made-up 
 exit: 0 at least one store could be looked at, 69 none, 77 we may use none
 """
 SOUND = ("ok", "slow", "busy")
+UNJUDGED = {BUSY: "busy", TOO_SLOW: "slow"}
+"""They work, and could not be challenged."""
 SLOW = 0.1
 """Seconds for one access: locking takes a few of them."""
 CLOCKS_AGREE = 10.0
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         print_table("Stores", ("store", "state", "latency", "clock", "what is wrong"), map(_row, stores))
         if len(stores) > 1:
             print(f"{sound} of {len(stores)} stores are sound; it takes {quorum}, and {f} may fail in any way")
-    if any(store.reachable for store in stores):
+    if any(store.reachable and not isinstance(store.trouble, Denial) for store in stores):
         return exits.DONE
     return exits.KEYS if all(isinstance(store.trouble, Denial) for store in stores) else exits.UNAVAILABLE
 
@@ -54,7 +56,7 @@ def _state(store: StoreHealth) -> str:
     if not store.reachable:
         return "down"
     if store.trouble:
-        return "busy" if store.trouble == BUSY else "out"
+        return UNJUDGED.get(store.trouble, "out")
     return "slow" if store.latency is not None and store.latency > SLOW else "ok"
 
 

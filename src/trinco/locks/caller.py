@@ -8,9 +8,10 @@ the store says it could not do, and silence.
 """
 
 import os
+from errno import EMFILE, ENFILE
 from time import perf_counter
 
-from trinco.core.errors import StoreUnavailable
+from trinco.core.errors import Denial, StoreUnavailable, TrincoError, unavailable
 from trinco.leases.accesses import Begin, List, Listing, Read, Reply, Versioned
 from trinco.leases.bases.catalogue import find
 from trinco.leases.claim import Claim
@@ -24,10 +25,13 @@ from trinco.stores.store import NO_DESCRIPTOR, Failed, Hint, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from trinco.leases.accesses import Access
-    from trinco.stores.store import Said
+    from trinco.stores.store import Link, Said
+
+    T = TypeVar("T")
 
 PATIENCE = 5.0
 LISTED = ("object", "queue")
@@ -36,6 +40,15 @@ LISTED = ("object", "queue")
 
 class Nonsense(Exception):
     """A store said what no store says; the text is one line for people."""
+
+
+class LinkBroke(Nonsense):
+    """What speaks to the store raised what no link raises: the store's client library failed, or could make nothing of
+    what the store said."""
+
+    @property
+    def reason(self) -> str:
+        return str(self)
 
 
 class Unable(StoreUnavailable):
@@ -63,13 +76,24 @@ class Caller:
         self.store = store
         self.patience = patience
         self.address = os.urandom(ADDRESS_DIGITS // 2).hex()
-        self.link = store.connect(self.address, patience)
+        self.link = self._connect()
         self.seconds: list[float] = []
         self.heard: list[Said] = []
         self.granularity = 0.0
         self._algorithm = find(store.kind)(Limits(store.t_max))
         self._memories: dict[tuple[str, Claim], Any] = {}
         self._attempts = 0
+
+    def _connect(self) -> "Link":
+        """Whatever a library raises while it connects, the store has not been heard to say anything."""
+        try:
+            return self.store.connect(self.address, self.patience)
+        except TrincoError:
+            raise
+        except Exception as error:
+            if _is_of_this_process(error):
+                raise
+            raise StoreUnavailable(f"{self.store.url}: {_in_a_line(error)}") from error
 
     @property
     def fences(self) -> bool:
@@ -132,14 +156,15 @@ class Caller:
         return {row.named.claim for row in reply.rows if _is_held(row, self.store.t_max)}
 
     def access(self, resource: str, access: "Access") -> "Any":
-        """One round trip. ``StoreUnavailable`` if the store could not do it, or gave no answer in time."""
+        """One round trip. ``StoreUnavailable`` if the store could not do it, or gave no answer in time;
+        ``StoreForbidden`` if it says that we may not."""
         start = perf_counter()
-        reply = self.link.send(resource, access)
+        reply = self._judged(lambda: self.link.send(resource, access))
         if reply is None:
             reply = self._await_reply(start + self.patience)
         self.seconds.append(perf_counter() - start)
         if isinstance(reply, Failed):
-            raise Unable(reply.reason)
+            raise unavailable(reply.reason) if isinstance(reply.reason, Denial) else Unable(reply.reason)
         if not isinstance(reply, Reply | Answer):
             raise Nonsense(f"its answer to '{_name(access)}' makes no sense")
         return reply
@@ -171,9 +196,20 @@ class Caller:
             self._sleep_until_readable(end)
 
     def _take_in(self) -> "list[Any]":
-        arrived = self.link.receive()
+        arrived = self._judged(self.link.receive)
         self.heard += [each for each in arrived if isinstance(each, Hint | Handed)]
         return [each for each in arrived if not isinstance(each, Hint | Handed)]
+
+    def _judged(self, use: "Callable[[], T]") -> "T":
+        """Use the link. It may be somebody else's, over a library that has errors of its own."""
+        try:
+            return use()
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if _is_of_this_process(error):
+                raise
+            raise LinkBroke(f"the link to {self.store.url} raised {_in_a_line(error)}") from error
 
     def _sleep_until_readable(self, end: float) -> None:
         import select
@@ -196,6 +232,15 @@ class Caller:
 
 def _is_held(row: Row, t_max: float) -> bool:
     return row.named.kind in (Kind.HELD, Kind.UNKNOWN) and row.is_live(t_max)
+
+
+def _is_of_this_process(error: Exception) -> bool:
+    """Whether it is we who are short of something: that says nothing about a store."""
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in (EMFILE, ENFILE)
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _name(asked: object) -> str:

@@ -21,7 +21,7 @@ from trinco.core.errors import StoreUnavailable, TrincoError
 from trinco.core.value import Value
 from trinco.leases.accesses import Read, Versioned
 from trinco.leases.operation import TOKEN_LIMIT, Commit, Extend, Grade, Release, Request
-from trinco.locks.caller import LISTED, PATIENCE, Caller, Nonsense
+from trinco.locks.caller import LISTED, PATIENCE, Caller, LinkBroke, Nonsense
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import Store
 
@@ -36,11 +36,20 @@ if TYPE_CHECKING:
 FOLDER = "trinco/health/"
 """Locks below this name are ours, and mean nothing."""
 TERM = 10.0
-"""Whoever dies in the middle of a challenge is in the way for so long."""
+"""Whoever dies in the middle of a challenge is in the way for so long, unless the store is slow."""
+ACCESSES = 16
+"""A challenge has eleven while its lease runs; some may take longer than those before."""
+LONGEST = 60.0
+"""No challenge asks for more, however slow the store: eleven accesses that take as long as our patience lasts."""
 MOMENT = 1.0
 """A store that reads its clock before it looks finds a lease of this very moment a little longer than its term."""
 TRIES = 3
 BUSY = "another process is challenging it right now: ask again in a few seconds"
+TOO_SLOW = "it works, and is too slow to be challenged: nobody can tell whether it keeps its word"
+
+
+class TooSlow(Exception):
+    """The lease that a store is challenged with may be over."""
 
 
 class StoreHealth(Value):
@@ -89,7 +98,7 @@ def examine(store: Store, trouble: str | None = None, patience: float = PATIENCE
         try:
             clock = clock_offset(caller)
             challenge.run()
-        except StoreUnavailable as error:
+        except (StoreUnavailable, LinkBroke) as error:
             return StoreHealth(store.url, bool(caller.seconds), latency(caller), None, error.reason, challenge.lies)
         except Nonsense as nonsense:
             return StoreHealth(store.url, True, latency(caller), None, trouble or "", (*challenge.lies, str(nonsense)))
@@ -127,16 +136,17 @@ def clock_offset(caller: Caller) -> float | None:
 
 
 class Challenge:
-    """``lies``: what the store was caught at. ``trouble``: why there is no verdict. ``ends``: when the lease that we
-    challenge it with may be over, on our clock."""
+    """``lies``: what the store was caught at. ``trouble``: why there is no verdict. ``term``: how long the lease is
+    that we challenge it with, and ``ends`` when it may be over, on our clock."""
 
-    __slots__ = ("ana", "bruno", "caller", "ends", "lies", "resource", "token", "trouble")
+    __slots__ = ("ana", "bruno", "caller", "ends", "lies", "resource", "term", "token", "trouble")
 
     def __init__(self, caller: Caller, resource: str) -> None:
         self.caller = caller
         self.resource = resource
         self.ana = caller.claim(1, "health")
         self.bruno = caller.claim(2, "health")
+        self.term = TERM
         self.ends = 0.0
         self.lies: tuple[str, ...] = ()
         self.token = 0
@@ -154,6 +164,8 @@ class Challenge:
             if self._enter(self.bruno):
                 self.expect(self._tokens() >= self.token, "it gave out a smaller token than before")
             self.trouble = ""  # whoever is in the way of the last step took the lock as it should
+        except TooSlow:
+            self.trouble = TOO_SLOW
         finally:
             for claim in (self.ana, self.bruno):
                 self._release(claim)
@@ -170,7 +182,7 @@ class Challenge:
 
     def _is_in_time(self) -> None:
         if boottime() >= self.ends:
-            raise StoreUnavailable(f"{self.caller.store.url}: it is too slow to be challenged")
+            raise TooSlow
 
     # The steps
 
@@ -202,7 +214,7 @@ class Challenge:
         """The last word on a store that refuses: a name made up this moment is in nobody's way. The store will keep it
         for ever, so this is not how a challenge begins."""
         resource = unknown_name()
-        answer = self.caller.ask(resource, Request(claim, TERM))
+        answer = self.caller.ask(resource, Request(claim, self.term))
         if answer.grade.is_grant:
             self.caller.ask(resource, Release(claim))
         return answer.grade.is_grant
@@ -211,7 +223,7 @@ class Challenge:
         holder = self.caller.look(self.resource).holder
         if holder is None and self.caller.store.kind not in LISTED:
             return False
-        longest = TERM + self.caller.granularity + MOMENT
+        longest = LONGEST + self.caller.granularity + MOMENT
         if holder is not None and holder.until > longest:
             self.expect(False, f"it says that somebody has this lock for {holder.until:.0f} s; nobody asks for so long")
         else:
@@ -222,8 +234,8 @@ class Challenge:
         self.expect_now(self._is_held_by(self.ana), "it lost an entry that it had confirmed")
 
     def _keeps_others_out(self) -> None:
-        self._must_not(Request(self.bruno, TERM, token=self.token + 1), "it granted one lock to two owners")
-        self._must_not(Extend(self.bruno, TERM, 1), "it extended a lease for somebody who does not hold it")
+        self._must_not(Request(self.bruno, self.term, token=self.token + 1), "it granted one lock to two owners")
+        self._must_not(Extend(self.bruno, self.term, 1), "it extended a lease for somebody who does not hold it")
         self._must_not(Commit(self.bruno, self.token + 1), "it took a token from somebody who does not hold the lock")
         self._release(self.bruno)
         self.expect_now(self._is_held_by(self.ana), "it let somebody remove an entry of another")
@@ -234,7 +246,7 @@ class Challenge:
         larger = self.caller.ask(self.resource, Commit(self.ana, self.token + 1))
         self.expect_now(larger.grade is Grade.COMMITTED, "it refused a larger token to the holder")
         self.token += 1
-        extended = self.caller.ask(self.resource, Extend(self.ana, TERM, 1))
+        extended = self.caller.ask(self.resource, Extend(self.ana, self.term, 1))
         self.expect_now(self._did_extend(extended), "it did not extend a lease that is live")
         self.expect_now(self._tokens() >= self.token, "it lost a token that it had confirmed")
 
@@ -251,8 +263,14 @@ class Challenge:
     # Words
 
     def _request(self, claim: "Claim", token: int) -> "Answer":
-        self.ends = boottime() + min(TERM, self.caller.store.t_max) - self.caller.granularity
-        return self.caller.ask(self.resource, Request(claim, TERM, token=token))
+        self.term = self._enough_time()
+        self.ends = boottime() + self.term - self.caller.granularity
+        return self.caller.ask(self.resource, Request(claim, self.term, token=token))
+
+    def _enough_time(self) -> float:
+        """For a challenge, after what the accesses have taken so far; the store cuts what is more than ``t_max``."""
+        wanted = max(TERM, ACCESSES * max(self.caller.seconds))
+        return min(wanted, LONGEST, self.caller.store.t_max)
 
     def _release(self, claim: "Claim") -> "Answer":
         return self.caller.ask(self.resource, Release(claim))
