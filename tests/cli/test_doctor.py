@@ -176,7 +176,7 @@ def test_a_store_whose_link_raises_what_it_likes_is_unfit(packages: Path, moment
     done = doctor(packages, f"raising:{moment}", "--json")
     assert done.returncode == 1, done.stderr
     assert {probe["state"] for probe in findings(done)} == {"unfit"}
-    assert findings(done)[0]["says"].startswith(f"the link to raising:{moment} raised KeyError: ")
+    assert findings(done)[0]["says"].startswith(f"raising:{moment}: its driver fails with KeyError: ")
     assert len(findings(done)[0]["says"].splitlines()) == 1
 
 

@@ -20,7 +20,8 @@ from trinco.leases.operation import Answer, Grade, Handed, Operation
 from trinco.leases.owner import ADDRESS_DIGITS, owner_name
 from trinco.leases.plan import Outcome, Plan
 from trinco.leases.row import Kind, Row
-from trinco.locks.inspection import as_item
+from trinco.locks.blame import fault
+from trinco.locks.inspection import ODD, as_item, item_in
 from trinco.stores.store import NO_DESCRIPTOR, Failed, Hint, Store
 
 TYPE_CHECKING = False
@@ -93,7 +94,7 @@ class Caller:
         except Exception as error:
             if _is_of_this_process(error):
                 raise
-            raise StoreUnavailable(f"{self.store.url}: {_in_a_line(error)}") from error
+            raise StoreUnavailable(fault(self.store.url, error)) from error
 
     @property
     def fences(self) -> bool:
@@ -129,12 +130,13 @@ class Caller:
     def look(self, resource: str) -> Item:
         """What the store has about a resource, with durations for times."""
         reply = self.access(resource, List() if self.store.kind in LISTED else Read())
-        if isinstance(reply, Listing):
-            self.granularity = max(self.granularity, reply.granularity)
-            return as_item(reply.rows, self.store.t_max)
-        if not isinstance(reply, Versioned) or not isinstance(reply.item, Item):
-            raise Nonsense("its answer to 'read' makes no sense")
-        return reply.item.settled(reply.now).counted_from(reply.now)
+        try:
+            if isinstance(reply, Listing):
+                self.granularity = max(self.granularity, reply.granularity)
+                return as_item(reply.rows, self.store.t_max)
+            return item_in(reply)
+        except ODD:
+            raise Nonsense("its answer to 'read' makes no sense") from None
 
     def begin(self, resource: str) -> Versioned:
         """Read what is to be written, in a transaction where the store has them."""
@@ -209,7 +211,7 @@ class Caller:
         except Exception as error:
             if _is_of_this_process(error):
                 raise
-            raise LinkBroke(f"the link to {self.store.url} raised {_in_a_line(error)}") from error
+            raise LinkBroke(fault(self.store.url, error)) from error
 
     def _sleep_until_readable(self, end: float) -> None:
         import select
@@ -237,10 +239,6 @@ def _is_held(row: Row, t_max: float) -> bool:
 def _is_of_this_process(error: Exception) -> bool:
     """Whether it is we who are short of something: that says nothing about a store."""
     return isinstance(error, MemoryError) or getattr(error, "errno", None) in (EMFILE, ENFILE)
-
-
-def _in_a_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _name(asked: object) -> str:

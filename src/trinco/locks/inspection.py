@@ -23,6 +23,8 @@ STRANGER = (
     "remove it if nobody holds the lock"
 )
 LONGEST_PLACE = 500
+ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What comes of looking at things that make no sense."""
 
 
 class LockInfo(Value):
@@ -85,7 +87,7 @@ class Look:
             elif isinstance(reply, Listing):
                 self.items[base] = as_item(reply.rows, self.t_max)
                 self.strangers |= {row.named.claim for row in reply.rows if row.named.kind is Kind.UNKNOWN}
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        except ODD:
             self.items.pop(base, None)  # whatever a liar says, we only do not hear it
         self._heard(base)
 
@@ -143,8 +145,8 @@ class Look:
 
 
 def item_in(reply: Versioned) -> Item:
-    """What a store says, with durations for times. Raises ``ValueError``, or what comes of adding up things that are no
-    numbers, where it makes no sense: a store may say anything."""
+    """What a store says, with durations for times. Raises one of ``ODD`` where it makes no sense: a store may say
+    anything."""
     item = reply.item.settled(reply.now).counted_from(reply.now)
     holder, waiters = item.holder, item.waiters
     if not (_is_whole(item.token) and isinstance(waiters, tuple)):
