@@ -25,6 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn
 
 from trinco.stores import descriptors
+from trinco.stores.postgres_asking import Asking
 from trinco.stores.postgres_calls import NOT_ALLOWED, SIGN_OF_LIFE, microseconds, one_line
 from trinco.stores.postgres_link import PostgresLink
 
@@ -101,11 +102,12 @@ class PostgresStore(Store):
     def connect(self, address: str, timeout: float = 5.0) -> "PostgresLink":
         connection = self.open(timeout)
         try:
+            asking = Asking(self.url, connection, timeout)
             try:
-                self._make_layout(connection)
+                self._make_layout(asking)
             except psycopg.errors.DeadlockDetected:  # with somebody who uses what is brought up to date
-                self._make_layout(connection)
-            closed_for = self._enter(connection)
+                self._make_layout(asking)
+            closed_for = self._enter(asking)
         except psycopg.errors.InsufficientPrivilege as error:
             connection.close()
             raise StoreForbidden(self.problem(NOT_ALLOWED, error)) from error
@@ -158,27 +160,27 @@ class PostgresStore(Store):
         line = f"{self.url} (schema {self.schema}) could not do it: {one_line(error)}"
         return f"{line}; {advice[state]}" if state in advice else line
 
-    def _make_layout(self, connection: "psycopg.Connection[Any]") -> None:
-        if self._layout(connection) == LAYOUT:
+    def _make_layout(self, asking: Asking) -> None:
+        if self._layout(asking) == LAYOUT:
             return
         try:
-            with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATION])
-                if self._layout(connection) != LAYOUT:
-                    connection.execute(self._script())
+            with asking.transaction():
+                asking.rows(f"SELECT pg_advisory_xact_lock({CREATION})")
+                if self._layout(asking) != LAYOUT:
+                    asking.rows(self._script())
         except psycopg.errors.InsufficientPrivilege as error:
-            raise StoreForbidden(self._not_ours_to_make(connection, error)) from error
+            raise StoreForbidden(self._not_ours_to_make(asking, error)) from error
 
-    def _not_ours_to_make(self, connection: "psycopg.Connection[Any]", error: Exception) -> str:
+    def _not_ours_to_make(self, asking: Asking, error: Exception) -> str:
         """Only their owner may change tables and functions."""
-        query: Any = (
+        query = (
             "SELECT pg_get_userbyid(relowner) FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace AS place"
-            " ON place.oid = relnamespace WHERE nspname = %s AND relname = 'lease'"
+            " ON place.oid = relnamespace WHERE nspname = $1 AND relname = 'lease'"
         )
-        row = connection.execute(query, [self.schema]).fetchone()
+        owner = next(iter(asking.rows(query, self.schema.encode())), None)
         line = f"{self.url} (schema {self.schema}) could not do it: {one_line(error)}"
-        if row is None:
-            database = _quoted(connection.info.dbname)
+        if owner is None:
+            database = _quoted(asking.database)
             return (
                 f"{line}; its tables are not made yet: ask the owner of the database to run GRANT CREATE ON DATABASE "
                 f"{database} TO {self._role} (where the schema is there: GRANT USAGE, CREATE ON SCHEMA "
@@ -186,27 +188,26 @@ class PostgresStore(Store):
             )
         return (
             f"{line}; its tables or functions are of an earlier Trinco, or some were removed, and only their owner may"
-            f" make them: ask the role {_quoted(row[0])} to connect once with this version of Trinco"
+            f" make them: ask the role {_quoted(asking.text(owner))} to connect once with this version of Trinco"
             f" (trinco list -u URL)"
         )
 
-    def _layout(self, connection: "psycopg.Connection[Any]") -> int:
+    def _layout(self, asking: Asking) -> int:
         """What is there: 0 for nothing, or not all. A later one than ours is somebody else's to understand. Tables and
         functions are looked for in the catalogue: a connection that has waited for others to make them may have it by
         heart that there are none."""
-        query: Any = (
+        query = (
             "SELECT (SELECT count(*) FROM pg_catalog.pg_class"
             " WHERE relnamespace = place.oid AND relname IN ('store', 'lease')),"
             " (SELECT count(DISTINCT proname) FROM pg_catalog.pg_proc"
-            " WHERE pronamespace = place.oid AND proname = ANY(%s))"
-            " FROM pg_catalog.pg_namespace AS place WHERE nspname = %s"
+            " WHERE pronamespace = place.oid AND proname = ANY(string_to_array($1, ' ')))"
+            " FROM pg_catalog.pg_namespace AS place WHERE nspname = $2"
         )
         functions = _functions()
-        tables, known = connection.execute(query, [[*functions], self.schema]).fetchone() or (0, 0)
+        tables, known = asking.numbers(2, query, " ".join(functions).encode(), self.schema.encode()) or (0, 0)
         if tables < 2:
             return 0
-        row = connection.execute(f"SELECT layout FROM {self.identifier}.store").fetchone()
-        layout = 0 if row is None else int(row[0])
+        (layout,) = asking.numbers(1, f"SELECT layout FROM {self.identifier}.store") or (0,)
         if layout > LAYOUT:
             raise StoreUnavailable(
                 f"{self.url}: schema {self.schema} was made by a later Trinco (layout {layout}, not {LAYOUT}):"
@@ -220,12 +221,13 @@ class PostgresStore(Store):
         script = script.replace("{layout}", str(LAYOUT)).replace("{sign_of_life}", str(SIGN_OF_LIFE))
         return script.replace("{schema}", self.identifier)
 
-    def _enter(self, connection: "psycopg.Connection[Any]") -> float:
+    def _enter(self, asking: Asking) -> float:
         """For how many seconds the store must stay out."""
-        query: Any = f"SELECT {self.identifier}.entered(%s, %s)"
-        row = connection.execute(query, [microseconds(self.t_max), self.fresh]).fetchone()
-        assert row is not None
-        return float(row[0]) / 1e6
+        query = f"SELECT {self.identifier}.entered({microseconds(self.t_max)}, {self.fresh})"
+        closed_for = asking.numbers(1, query)
+        if closed_for is None:
+            raise asking.nonsense()
+        return closed_for[0] / 1e6
 
 
 @cache

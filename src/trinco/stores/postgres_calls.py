@@ -3,16 +3,28 @@
 Everything goes in libpq's binary format: it needs no quoting, and a zero byte in a name is refused rather than cut off.
 """
 
+import struct
 from functools import lru_cache
 from math import ceil
-from struct import Struct
 
 from psycopg.pq import DiagnosticField
 
 from trinco.leases.accesses import Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
-from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Handed, Operation, Release, Request, Yield
+from trinco.leases.operation import (
+    NEXT,
+    TOKEN_LIMIT,
+    Answer,
+    Commit,
+    Extend,
+    Grade,
+    Handed,
+    Operation,
+    Release,
+    Request,
+    Yield,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +33,9 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
     Parameters: TypeAlias = list[Any]  # bytes and None
+    Row: TypeAlias = list[Any]  # bytes and None
 
-unpack: "Any" = Struct("!q").unpack
+unpack: "Any" = struct.Struct("!q").unpack
 NOT_ALLOWED = "42501"
 COUNT = -1
 """As a token: let the store count."""
@@ -30,7 +43,11 @@ SIGN_OF_LIFE = int.from_bytes(b"trin")
 """The advisory lock that each connection keeps is this and the number of the process that serves it."""
 EPOCH = 946_684_800_000_000
 """PostgreSQL counts its microseconds from 2000, everybody else from 1970."""
-GRADES: "dict[Any, Grade]" = {grade.value.encode(): grade for grade in Grade}
+GRADES: "dict[Any, Grade]" = {grade.value.encode(): grade for grade in Grade if grade is not Grade.FAILED}
+BOOLEANS: "dict[Any, bool]" = {b"\1": True, b"\0": False, None: False}
+NONSENSE = (struct.error, AttributeError, TypeError, ValueError, LookupError, OverflowError)
+"""What comes of reading what no statement of ours says."""
+READ_COLUMNS = 15
 COMMITTED = Grade.COMMITTED
 RELEASED = Answer(Grade.DONE)
 HANDED = b"\1"
@@ -160,7 +177,7 @@ class Errand:
 def quick_errand(resource: bytes, operation: Operation, t_max: float, release: bytes) -> Errand:
     """By the statement that will do in most cases, if there is one. ``release``: the one for a release."""
     if isinstance(operation, Release):
-        return Errand(release, _claimed(resource, operation), operation)
+        return Errand(release, _claimed(resource, operation), None if release == RELEASES else operation)
     if not isinstance(operation, Request) or operation.ticket is not None:
         return full_errand(resource, operation, t_max)
     parameters = _claimed(resource, operation)
@@ -193,7 +210,7 @@ def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
     if isinstance(operation, Yield):
         waiting = interval(operation.wait), _number(operation.ticket), operation.entry
         return Errand(b"trinco_yield", [*parameters, *waiting])
-    return Errand(RELEASES, parameters, operation)
+    return Errand(RELEASES, parameters)
 
 
 def _claimed(resource: bytes, operation: Operation) -> "Parameters":
@@ -226,40 +243,58 @@ def _guess(token: "Any") -> bytes | None:
 # What they return
 
 
-def _integer(data: bytes | None) -> "Any":
-    return None if data is None else int.from_bytes(data, "big", signed=True)
-
-
-def reply_in(result: "PGresult", errand: Errand) -> "tuple[Answer | Versioned, int]":
-    """The reply, and the server's clock."""
+def reply_in(result: "PGresult", errand: Errand) -> tuple[Answer, int] | None:
+    """The reply, and the server's clock. None: no statement of ours says this."""
     statement = errand.statement
-    if statement in GRANTS:
-        return _grant_in(result, errand)
-    if statement in RETURNS:
-        return RELEASED, unpack(result.get_value(0, 0))[0] + EPOCH
-    return _item_in(result) if statement == READS else answer_in(result)
-
-
-def answer_in(result: "PGresult") -> tuple[Answer, int]:
-    """What a function gives."""
-    value = result.get_value
-    until, store_time = _integer(value(0, 2)), _integer(value(0, 6))
-    answer = Answer(
-        GRADES[value(0, 0)],
-        _integer(value(0, 1)),
-        0 if until is None else (until - store_time) / 1e6,
-        value(0, 3) == b"\1",
-        value(0, 4),
-        value(0, 5),
-    )
-    return answer, store_time + EPOCH
+    try:
+        if statement in GRANTS:
+            return _grant_in(result, errand)
+        if statement in RETURNS:
+            return RELEASED, unpack(result.get_value(0, 0))[0] + EPOCH
+        return _answer_in(result)
+    except NONSENSE:
+        return None
 
 
 def _grant_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
     """What ``TAKE`` gives. The term is the one that was asked for."""
     parameters: Any = errand.parameters
-    token, (until,), (term,) = result.get_value(0, 0), unpack(result.get_value(0, 1)), unpack(parameters[3][:8])
-    return Answer(COMMITTED, None if token is None else unpack(token)[0], term / 1e6), until - term + EPOCH
+    (until,), (term,) = unpack(result.get_value(0, 1)), unpack(parameters[3][:8])
+    token = _token(result.get_value(0, 0))
+    if token is None and errand.statement != TAKES[None]:
+        raise ValueError
+    return Answer(COMMITTED, token, term / 1e6), until - term + EPOCH
+
+
+def _answer_in(result: "PGresult") -> tuple[Answer, int]:
+    """What a function gives."""
+    grade, token, until, smaller, evidence, ticket, now = row_in(result)
+    (store_time,) = unpack(now)
+    remaining = 0 if until is None else _remaining(until, now)
+    answer = Answer(GRADES[grade], _token(token), remaining, BOOLEANS[smaller], evidence, ticket)
+    return answer, store_time + EPOCH
+
+
+def row_in(result: "PGresult") -> "Row":
+    """The only row of a result, or its first."""
+    return [result.get_value(0, column) for column in range(result.nfields)]
+
+
+def _token(data: bytes | None) -> int | None:
+    if data is None:
+        return None
+    (token,) = unpack(data)
+    if not 0 <= token < TOKEN_LIMIT:
+        raise ValueError
+    return int(token)
+
+
+def _integer(data: bytes | None) -> "Any":
+    return None if data is None else unpack(data)[0]
+
+
+def _remaining(until: "Any", now: "Any") -> float:
+    return float(unpack(until)[0] - unpack(now)[0]) / 1e6
 
 
 def handed_in(notification: bytes) -> Handed | None:
@@ -274,32 +309,41 @@ def handed_in(notification: bytes) -> Handed | None:
         return None
 
 
-def _item_in(result: "PGresult") -> tuple[Versioned, int]:
-    """What ``READ`` gives: the item, once for each of its waiters. Times are counted from the server's clock."""
-    rows: Any = [[result.get_value(row, column) for column in range(15)] for row in range(result.ntuples)]
-    now, version, token, evidence, until, owner, attempt, ticket, held_token, entry = rows[0][:10]
-    holder = None
-    if until is not None:
-        claim = Claim(owner.decode(), _integer(attempt))
-        holder = Holder(claim, _remaining(until, now), _integer(ticket), _integer(held_token), entry)
-    waiters = tuple(_waiter(now, *row[10:]) for row in rows if row[10] is not None)
-    item = Item(_integer(token), holder, waiters, evidence).counted_from(0)
-    return Versioned(item, _integer(version) or 0), _integer(now) + EPOCH
+def item_in(rows: "list[Row]") -> tuple[Versioned, int] | None:
+    """What ``READ`` gives: the item, once for each of its waiters. Times are counted from the server's clock. None: it
+    never gives this."""
+    try:
+        if any(len(row) != READ_COLUMNS for row in rows):
+            return None
+        now, version, token, evidence, until = rows[0][:5]
+        holder = None if until is None else _holder(now, until, *rows[0][5:10])
+        waiters = tuple(_waiter(now, *row[10:]) for row in rows if row[10] is not None)
+        largest = _token(token)
+        if largest is None:
+            return None
+        item = Item(largest, holder, waiters, evidence).counted_from(0)
+        return Versioned(item, _integer(version) or 0), unpack(now)[0] + EPOCH
+    except NONSENSE:
+        return None
+
+
+def _holder(
+    now: "Any", until: "Any", owner: "Any", attempt: "Any", ticket: "Any", token: "Any", entry: bytes | None
+) -> Holder:
+    claim = Claim(owner.decode(), unpack(attempt)[0])
+    return Holder(claim, _remaining(until, now), _integer(ticket), _token(token), entry)
 
 
 def _waiter(now: "Any", owner: "Any", attempt: "Any", until: "Any", ticket: "Any", entry: bytes | None) -> Waiter:
-    return Waiter(Claim(owner.decode(), _integer(attempt)), _remaining(until, now), _integer(ticket), entry)
-
-
-def _remaining(until: "Any", now: "Any") -> float:
-    return float(_integer(until) - _integer(now)) / 1e6
+    claim = Claim(owner.decode(), unpack(attempt)[0])
+    return Waiter(claim, _remaining(until, now), unpack(ticket)[0], entry)
 
 
 def error_of(result: "PGresult") -> tuple[str, str]:
     """PostgreSQL's code for what went wrong, and its words."""
     state = result.error_field(DiagnosticField.SQLSTATE) or b""
     message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-    return state.decode(), message.decode(errors="replace")
+    return state.decode(errors="replace"), message.decode(errors="replace")
 
 
 def one_line(error: object) -> str:

@@ -3,8 +3,11 @@
 Every access is one statement: one round trip. What is taken while it is free and given back by its holder is done by a
 single UPDATE; if that finds no row, a function does it (``postgres_calls.py``). The connection is psycopg's, but
 accesses are driven through libpq's own calls (``pgconn``): they do not block, and they are twice as quick as cursors.
-One is under way at a time; the others stand in a queue here. Cursors are used only before the link is made: later they
-would swallow notifications.
+One is under way at a time; the others stand in a queue here.
+
+A server may say anything, and each access gets exactly one reply all the same, when PostgreSQL says that all of its
+answer has come: an error at the very end (the commit has failed) counts. Rows come one by one, so that whoever sends
+them without end does not fill our memory.
 
 Waiters are woken by NOTIFY. It wakes every listening connection of the database, so a link listens only while one of
 its owners waits. Behind a pooler that lends connections by the transaction LISTEN does nothing, and the waiters' polls
@@ -22,6 +25,7 @@ from trinco.core.duration import in_words
 from trinco.core.errors import Denial, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
 from trinco.leases.operation import Answer, Request
+from trinco.stores.postgres_asking import BINARY, ENDLESS, MOST_READS, NONSENSICAL, Asking, Rows
 from trinco.stores.postgres_calls import (
     GIVES_BACK,
     HANDED,
@@ -32,6 +36,7 @@ from trinco.stores.postgres_calls import (
     Errand,
     error_of,
     handed_in,
+    item_in,
     next_errand,
     one_line,
     queries,
@@ -50,21 +55,25 @@ if TYPE_CHECKING:
     from trinco.stores.postgres import PostgresStore
     from trinco.stores.store import Replied, Said
 
-BINARY = 1
 TUPLES_OK, COMMAND_OK = int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK)
+SINGLE_TUPLE = int(ExecStatus.SINGLE_TUPLE)
 MOST_SHARED = 1024
 FORMATS = [[BINARY] * parameters for parameters in range(10)]
 REMOVED = ("3F000", "42P01", "42883")
 """Our schema, its tables or its functions: the next link makes them anew."""
 UNKNOWN_STATEMENT = "26000"
 """A pooler has given us another connection than the one on which we prepared it. From then on we prepare nothing."""
+PAGE = 1000
+"""Names that are asked for at a time."""
 
 
 class PostgresLink(Link):
     """``store_time``: what the server's clock said in the latest answer that told it, in microseconds.
 
     ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_shared``: the
-    locks that somebody waited for when they were last given back, and how that is best done.
+    locks that somebody waited for when they were last given back, and how that is best done. ``_outcome``: what has
+    come of the errand under way, a reply or what to do instead; ``_rows``: what a read has brought. ``_reads``: how
+    often something was read, and nothing was complete.
     """
 
     __slots__ = (
@@ -73,9 +82,12 @@ class PostgresLink(Link):
         "_connection",
         "_errands",
         "_expecting",
+        "_outcome",
         "_pgconn",
         "_prepared",
         "_queries",
+        "_reads",
+        "_rows",
         "_shared",
         "_store",
         "_timeout",
@@ -98,6 +110,9 @@ class PostgresLink(Link):
         self._timeout = timeout
         self._closed_until = monotonic() + closed_for if closed_for else 0.0
         self._errands: deque[Errand] = deque()
+        self._outcome: Replied | Errand | None = None
+        self._rows = Rows()
+        self._reads = 0
         self._expecting: set[str] = set()
         self._queries = queries(store.identifier)
         self._prepared: set[bytes] | None = set()
@@ -136,18 +151,24 @@ class PostgresLink(Link):
             while errands and not pgconn.is_busy():
                 result = pgconn.get_result()
                 if result is not None:
-                    self._take(errands[0], result, arrived)
+                    self._take(errands[0], result)
                 else:  # that was all of the one under way
-                    errands.popleft()
-                    if errands:
-                        self._start(errands[0])
-            if self._expecting:
+                    self._finish(arrived)
+            if self._expecting or not arrived:
                 self._hear(arrived)
         except psycopg.OperationalError as error:
             raise self._lost(error) from error
-        if not arrived and pgconn.status != ConnStatus.OK:
-            raise self._lost(pgconn.get_error_message())
+        if not arrived:
+            self._notice_endless()
         return arrived
+
+    def _notice_endless(self) -> None:
+        """Something was read, and nothing was complete: that cannot go on for ever."""
+        if self._pgconn.status != ConnStatus.OK:
+            raise self._lost(self._pgconn.get_error_message())
+        self._reads += 1
+        if self._reads > MOST_READS:
+            raise self._lost(ENDLESS)
 
     def expect_hints(self, owner: str) -> None:
         if not self._expecting:
@@ -162,15 +183,30 @@ class PostgresLink(Link):
 
     def names(self, prefix: str = "") -> "Iterator[str]":
         """Over a connection of its own: a cursor here would swallow notifications."""
-        query: Any = f"SELECT name FROM {self._store.identifier}.lease WHERE starts_with(name, %s) ORDER BY name"
         connection = self._store.open(self._timeout)
+        asking = Asking(self._store.url, connection, self._timeout)
         try:
-            rows = connection.execute(query, [prefix]).fetchall()
+            page = self._page(asking, prefix, "")
+            while page:
+                yield from page
+                asking.again()
+                page = self._page(asking, prefix, page[-1]) if len(page) == PAGE else []
         except psycopg.Error as error:
             raise StoreUnavailable(self._store.problem(error.sqlstate, error)) from error
         finally:
             connection.close()
-        return (name for (name,) in rows)
+
+    def _page(self, asking: Asking, prefix: str, last: str) -> list[str]:
+        """The names after that one."""
+        query = (
+            f"SELECT name FROM {self._store.identifier}.lease WHERE starts_with(name, $1) AND name > $2"
+            f" ORDER BY name LIMIT {PAGE}"
+        )
+        rows = asking.rows(query, prefix.encode(), last.encode())
+        names = [asking.text(row) for row in rows]
+        if len(names) > PAGE or [last, *names] != sorted({last, *names}):
+            raise asking.nonsense()
+        return names
 
     def close(self) -> None:
         self._errands.clear()
@@ -202,6 +238,7 @@ class PostgresLink(Link):
             else:
                 self._errands.appendleft(self._preparation(statement))
                 pgconn.send_query(self._errands[0].statement)
+            pgconn.set_single_row_mode()
             while pgconn.flush():
                 if not select([], [self.fileno()], [], self._timeout)[1]:
                     raise self._lost(f"it took nothing in for {in_words(self._timeout)}")
@@ -219,18 +256,54 @@ class PostgresLink(Link):
         if self._prepared is not None and statement not in self._prepared:
             self._enqueue(self._preparation(statement))
 
-    def _take(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Said]") -> None:
+    def _take(self, errand: Errand, result: "PGresult") -> None:
         status = result.status
-        if status == TUPLES_OK:
-            if result.ntuples or errand.otherwise is None:
-                reply, self.store_time = reply_in(result, errand)
-                if errand.statement in (HANDS_OVER, RELEASES):
-                    reply = self._ended(errand, reply)
-                arrived.append(reply)
+        if status == SINGLE_TUPLE:
+            if errand.statement == READS:
+                self._take_row(result)
+            elif self._outcome is None:
+                self._outcome = self._told(errand, reply_in(result, errand))
             else:
-                self._errands.insert(1, next_errand(errand, self._store.t_max))
+                raise self._lost(NONSENSICAL)
+        elif status == TUPLES_OK:
+            if self._outcome is None:
+                self._outcome = self._without_row(errand)
         elif status != COMMAND_OK:
-            self._take_error(errand, result, arrived)
+            self._take_error(errand, result)
+
+    def _take_row(self, result: "PGresult") -> None:
+        self._reads = 0
+        if not self._rows.take(result):
+            raise self._lost(ENDLESS)
+
+    def _told(self, errand: Errand, told: "tuple[Replied, int] | None") -> "Replied":
+        if told is None:
+            return self._nonsense()
+        reply, self.store_time = told
+        return self._ended(errand, reply) if errand.statement in (HANDS_OVER, RELEASES) else reply
+
+    def _without_row(self, errand: Errand) -> "Replied | Errand | None":
+        """What comes of it where the rows, if there were any, are over."""
+        if errand.statement == READS:
+            rows, self._rows = self._rows.rows, Rows()
+            return self._told(errand, item_in(rows))
+        return None if errand.otherwise is None else next_errand(errand, self._store.t_max)
+
+    def _finish(self, arrived: "list[Replied | Said]") -> None:
+        """Go on to the next errand."""
+        errands = self._errands
+        errand, outcome = errands.popleft(), self._outcome
+        self._outcome = None
+        self._reads = 0
+        if isinstance(outcome, Errand):
+            errands.appendleft(outcome)
+        elif errand.parameters is not None:
+            arrived.append(outcome or self._nonsense())
+        if errands:
+            self._start(errands[0])
+
+    def _nonsense(self) -> Failed:
+        return Failed(f"{self._store.url} (schema {self._store.schema}): {NONSENSICAL}")
 
     def _ended(self, errand: Errand, answer: "Any") -> Answer:
         """The answer to a release of what others wait for, or did. How it was done is likely to be how it is best done
@@ -250,16 +323,18 @@ class PostgresLink(Link):
             if said is not None and said.owner in self._expecting:
                 arrived.append(said)
 
-    def _take_error(self, errand: Errand, result: "PGresult", arrived: "list[Replied | Said]") -> None:
+    def _take_error(self, errand: Errand, result: "PGresult") -> None:
         state, message = error_of(result)
         if state.startswith("57P") or not state or state in REMOVED:
             raise self._lost(message)
+        if errand.parameters is None:
+            return
         if state == UNKNOWN_STATEMENT and self._prepared is not None:
             self._prepared = None
-            self._errands.insert(1, errand)
-        elif errand.parameters is not None:
+            self._outcome = errand
+        else:
             words = f"{self._store.problem(state, message)}; nothing was changed"
-            arrived.append(Failed(Denial(words) if state == NOT_ALLOWED else words))
+            self._outcome = Failed(Denial(words) if state == NOT_ALLOWED else words)
 
     def _lost(self, error: object) -> StoreUnavailable:
         self._errands.clear()
