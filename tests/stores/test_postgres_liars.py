@@ -360,6 +360,19 @@ def test_who_is_sent_words_that_do_not_end_while_it_asks_nothing_loses_the_link(
         link.close()
 
 
+def test_a_server_that_is_busy_may_be_looked_at_often(postgres_server: PostgresServer) -> None:
+    """Whoever asks for something looks at every link that owes an answer."""
+    link = PostgresStore(f"{postgres_server.url}?fresh=1&schema=busy").connect(HERE)
+    ask(link, "nightly", Request(MINE, 30, 0, token=NEXT, entry=b"e"))
+    with postgres_server.connect() as connection, connection.transaction():
+        connection.execute("SELECT FROM busy.lease FOR UPDATE")
+        link.send("nightly", Apply(Release(MINE)))
+        assert [link.receive() for _ in range(1000)] == [[]] * 1000
+    (reply,), _ = replies(link, 1)
+    assert reply == Answer(Grade.DONE)
+    link.close()
+
+
 def test_a_long_line_with_long_entries_is_read_whole(postgres_server: PostgresServer) -> None:
     link = PostgresStore(f"{postgres_server.url}?fresh=1&schema=long").connect(HERE)
     ask(link, "nightly", Request(MINE, 30, 0, token=NEXT, entry=bytes(4096)))

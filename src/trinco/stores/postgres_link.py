@@ -6,8 +6,8 @@ accesses are driven through libpq's own calls (``pgconn``): they do not block, a
 One is under way at a time; the others stand in a queue here.
 
 A server may say anything, and each access gets exactly one reply all the same, when PostgreSQL says that all of its
-answer has come: an error at the very end (the commit has failed) counts. Rows come one by one, so that whoever sends
-them without end does not fill our memory.
+answer has come: an error at the very end (the commit has failed) counts. Nobody fills our memory who sends without
+end: the rows of a read, which are many, come one by one, and what else comes must be complete after some reads.
 
 Waiters are woken by NOTIFY. It wakes every listening connection of the database, so a link listens only while one of
 its owners waits. Behind a pooler that lends connections by the transaction LISTEN does nothing, and the waiters' polls
@@ -15,7 +15,7 @@ take its place.
 """
 
 from collections import deque
-from select import select
+from select import POLLIN, POLLOUT, poll
 from time import monotonic
 
 import psycopg
@@ -72,8 +72,9 @@ class PostgresLink(Link):
 
     ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_shared``: the
     locks that somebody waited for when they were last given back, and how that is best done. ``_outcome``: what has
-    come of the errand under way, a reply or what to do instead; ``_rows``: what a read has brought. ``_reads``: how
-    often something was read, and nothing was complete.
+    come of the errand under way, a reply or what to do instead; ``_rows``: what a read has brought. ``_looks``: how
+    often we have looked since anything was complete, ``_reads``: how often there was something, of those after the
+    first few.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class PostgresLink(Link):
         "_connection",
         "_errands",
         "_expecting",
+        "_looks",
         "_outcome",
         "_pgconn",
         "_prepared",
@@ -112,7 +114,7 @@ class PostgresLink(Link):
         self._errands: deque[Errand] = deque()
         self._outcome: Replied | Errand | None = None
         self._rows = Rows()
-        self._reads = 0
+        self._looks = self._reads = 0
         self._expecting: set[str] = set()
         self._queries = queries(store.identifier)
         self._prepared: set[bytes] | None = set()
@@ -146,6 +148,8 @@ class PostgresLink(Link):
     def receive(self) -> "list[Replied | Said]":
         arrived: list[Replied | Said] = []
         pgconn, errands = self._pgconn, self._errands
+        if self._looks > MOST_READS:
+            self._notice_endless()
         try:
             pgconn.consume_input()
             while errands and not pgconn.is_busy():
@@ -159,16 +163,18 @@ class PostgresLink(Link):
         except psycopg.OperationalError as error:
             raise self._lost(error) from error
         if not arrived:
-            self._notice_endless()
+            self._looks += 1
+            if pgconn.status != ConnStatus.OK:
+                raise self._lost(pgconn.get_error_message())
         return arrived
 
     def _notice_endless(self) -> None:
-        """Something was read, and nothing was complete: that cannot go on for ever."""
-        if self._pgconn.status != ConnStatus.OK:
-            raise self._lost(self._pgconn.get_error_message())
-        self._reads += 1
-        if self._reads > MOST_READS:
-            raise self._lost(ENDLESS)
+        """Looked at often, in vain: the server may be busy, since we are called whenever anybody asks for something.
+        But what comes and comes must be complete at some time."""
+        if _is_ready(self.fileno(), POLLIN, 0):
+            self._reads += 1
+            if self._reads > MOST_READS:
+                raise self._lost(ENDLESS)
 
     def expect_hints(self, owner: str) -> None:
         if not self._expecting:
@@ -238,9 +244,10 @@ class PostgresLink(Link):
             else:
                 self._errands.appendleft(self._preparation(statement))
                 pgconn.send_query(self._errands[0].statement)
-            pgconn.set_single_row_mode()
+            if statement == READS:
+                pgconn.set_single_row_mode()
             while pgconn.flush():
-                if not select([], [self.fileno()], [], self._timeout)[1]:
+                if not _is_ready(self.fileno(), POLLOUT, self._timeout):
                     raise self._lost(f"it took nothing in for {in_words(self._timeout)}")
         except psycopg.OperationalError as error:
             raise self._lost(error) from error
@@ -259,20 +266,18 @@ class PostgresLink(Link):
     def _take(self, errand: Errand, result: "PGresult") -> None:
         status = result.status
         if status == SINGLE_TUPLE:
-            if errand.statement == READS:
-                self._take_row(result)
-            elif self._outcome is None:
-                self._outcome = self._told(errand, reply_in(result, errand))
-            else:
-                raise self._lost(NONSENSICAL)
+            self._take_row(result)
         elif status == TUPLES_OK:
-            if self._outcome is None:
-                self._outcome = self._without_row(errand)
+            if result.ntuples > 1 or self._outcome is not None:
+                raise self._lost(NONSENSICAL)
+            self._outcome = (
+                self._told(errand, reply_in(result, errand)) if result.ntuples else self._without_row(errand)
+            )
         elif status != COMMAND_OK:
             self._take_error(errand, result)
 
     def _take_row(self, result: "PGresult") -> None:
-        self._reads = 0
+        self._looks = self._reads = 0
         if not self._rows.take(result):
             raise self._lost(ENDLESS)
 
@@ -283,7 +288,7 @@ class PostgresLink(Link):
         return self._ended(errand, reply) if errand.statement in (HANDS_OVER, RELEASES) else reply
 
     def _without_row(self, errand: Errand) -> "Replied | Errand | None":
-        """What comes of it where the rows, if there were any, are over."""
+        """What comes of it where there is none, or where all those of a read have come."""
         if errand.statement == READS:
             rows, self._rows = self._rows.rows, Rows()
             return self._told(errand, item_in(rows))
@@ -294,7 +299,7 @@ class PostgresLink(Link):
         errands = self._errands
         errand, outcome = errands.popleft(), self._outcome
         self._outcome = None
-        self._reads = 0
+        self._looks = self._reads = 0
         if isinstance(outcome, Errand):
             errands.appendleft(outcome)
         elif errand.parameters is not None:
@@ -339,3 +344,9 @@ class PostgresLink(Link):
     def _lost(self, error: object) -> StoreUnavailable:
         self._errands.clear()
         return StoreUnavailable(f"the connection to {self._store.url} is lost: {one_line(error)}; connect again")
+
+
+def _is_ready(descriptor: int, events: int, seconds: float) -> bool:
+    poller = poll()
+    poller.register(descriptor, events)
+    return bool(poller.poll(seconds * 1000))
