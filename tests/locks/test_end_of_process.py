@@ -1,10 +1,14 @@
-"""The last moments of a process: finalisers that still have a lease in their hands."""
+"""The last moments of a process: finalisers that still have a lease in their hands, and SIGTERM."""
 
+import signal
 import sys
+import time
 from pathlib import Path
-from subprocess import CompletedProcess, run
+from subprocess import PIPE, CompletedProcess, Popen, run
 
 import pytest
+
+import trinco
 
 LIMIT = 20.0
 
@@ -109,3 +113,49 @@ def test_a_daemon_that_waits_ends_with_its_process_and_says_nothing(store: str, 
 def test_a_daemon_that_somebody_joins_at_the_end_is_sent_away_after_a_while(tmp_path: Path) -> None:
     done = ended(JOINED_LAST + WAITING, f"sqlite:///{tmp_path}/locks.db", "thread", "0.1")
     assert "this lock service was closed" in done.stderr
+
+
+BUSY = """
+import sys, trinco
+lock = trinco.connect(sys.argv[1]).lock("door")
+print("ready", flush=True)
+while True:
+    with lock.hold():
+        pass
+"""
+
+
+@pytest.mark.parametrize("run", range(6))
+def test_sigterm_in_the_middle_of_an_access_leaves_nothing_held(run: int, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with Popen([sys.executable, "-c", BUSY, url], stdout=PIPE, stderr=PIPE) as busy:
+        assert busy.stdout is not None
+        busy.stdout.readline()
+        time.sleep(0.003 * run)  # at some moment, which is in the middle of one nearly always
+        busy.send_signal(signal.SIGTERM)
+        assert (busy.wait(LIMIT), busy.stderr and busy.stderr.read()) == (128 + signal.SIGTERM, b"")
+    with trinco.connect(url) as locks:
+        assert not locks.inspect("door").held
+
+
+POOLS = """
+import multiprocessing, signal, trinco
+
+def use_a_lock(number):
+    with trinco.connect("memory:pool") as locks, locks.lock(f"door-{number}").hold(timeout=20):
+        pass
+
+with trinco.connect("memory:"):
+    with trinco.connect("memory:"):
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+for _ in range(10):
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(use_a_lock, range(4))
+"""
+
+
+def test_when_the_last_service_is_closed_sigterm_is_as_it_was() -> None:
+    """Else a worker of a pool, which waits in C for more work, may not hear it, and the pool does not end."""
+    assert ended(POOLS).stderr == ""

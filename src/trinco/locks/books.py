@@ -131,11 +131,14 @@ class Books:
 
     def withdraw(self, claimants: list[Claimant]) -> None:
         """Something else has come up: even the one that was granted gives it back."""
+        self.hub.give_up_interrupted()
         for claimant in claimants:
             claimant.is_spent = True
             claimant.leaves()
             self.hub.retire(claimant)
         self.hub.pump()
+        if claimants and None in self.hub.links:
+            self.hub.connect_missing()  # what is owed at a link that was given up is paid at the next
 
     def waiting_claimants(self) -> list[Claimant]:
         return [claimant for claimant in self.hub.active.values() if claimant.stage is Stage.ASKING]

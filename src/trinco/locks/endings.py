@@ -17,6 +17,7 @@ import os
 import signal
 from _thread import get_ident, start_new_thread
 from _weakref import ref
+from time import monotonic, sleep
 
 import trinco.locks.forking  # noqa: F401 (what it has to do at a fork is done while SIGTERM is held back)
 
@@ -31,12 +32,17 @@ holding: "set[Books]" = set()
 """Those with leases."""
 _open: "list[ref[Books]]" = []
 """All of them."""
+_services: "list[ref[object]]" = []
+"""Those that are open, the latest first."""
 _forking: "dict[int, Iterable[int]]" = {}
 """The threads that are about to fork, and which signals were held back from each before."""
 _postponed: list[int] = []
 """The signals that came to the main thread meanwhile: another thread may have let them in."""
 _ended_by: list[int] = []
 """The thread in which the process ends, when it does."""
+_put_off_since: list[float] = []
+"""When SIGTERM came in the middle of an access."""
+PUT_OFF, LONGEST_PUT_OFF = 0.001, 1.0
 LAST_WAIT = 5.0
 """Seconds for which a thread that is to end with the process waits for that; somebody may wait for the thread."""
 
@@ -75,9 +81,10 @@ def _everybody() -> "list[Books]":
     return [books for each in _open if (books := each()) is not None]
 
 
-def end_on_sigterm() -> None:
+def end_on_sigterm(service: object) -> None:
     """Let SIGTERM end the process like ``sys.exit``, so that what is held is released; whoever has a handler of their
     own keeps it."""
+    _services[:] = [ref(service), *(each for each in _services if each() is not None)]
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
     try:
@@ -86,11 +93,45 @@ def end_on_sigterm() -> None:
         return
 
 
+def leave_sigterm_alone(service: object) -> None:
+    """It is closed. Where it was the last, SIGTERM does what it did before: a handler in Python is called only when the
+    main thread comes round to it, and a worker of a ``multiprocessing.Pool`` that waits for work may not."""
+    _services[:] = [each for each in _services if each() not in (None, service)]
+    if not _services and signal.getsignal(signal.SIGTERM) is _end:
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        except ValueError:  # only the main thread may
+            return
+
+
 def _end(number: int, frame: "FrameType | None") -> None:
+    if _ended_by:
+        return  # it is about to end, and to release what it holds
     if get_ident() in _forking or _is_around_a_fork(frame):  # where whatever is raised is swallowed
         _postponed.append(number)
+    elif _is_inside(frame) and _puts_off():
+        start_new_thread(_again, (number,))
     else:
         raise SystemExit(128 + number)
+
+
+def _is_inside(frame: "FrameType | None") -> bool:
+    """Whether it interrupts an access: then nobody would know what has been sent, and the link would have to be given
+    up. Nobody sleeps in there, and nothing of others is called."""
+    while frame is not None and not frame.f_code.co_filename.startswith(_INSIDE):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _puts_off() -> bool:
+    """A moment later the access is over; but nobody is kept waiting for long, whatever else goes on."""
+    _put_off_since.append(monotonic())
+    return _put_off_since[-1] - _put_off_since[0] < LONGEST_PUT_OFF
+
+
+def _again(number: int) -> None:
+    sleep(PUT_OFF)
+    os.kill(os.getpid(), number)
 
 
 def _is_around_a_fork(frame: "FrameType | None") -> bool:
@@ -129,6 +170,11 @@ def _begin_anew() -> None:
     _forking.clear()
 
 
+_HERE = os.path.dirname(__file__)
+_INSIDE = (
+    *(os.path.join(os.path.dirname(_HERE), room, "") for room in ("leases", "stores")),
+    *(os.path.join(_HERE, f"{each}.py") for each in ("agenda", "claimant", "hub", "links", "quick")),
+)
 _AROUND_A_FORK = frozenset((_hold_sigterm_back.__code__, _go_on.__code__))
 atexit.register(_release_all)
 os.register_at_fork(before=_hold_sigterm_back, after_in_parent=_go_on, after_in_child=_begin_anew)

@@ -93,6 +93,8 @@ class Hub(Links):
         self._in_use: int | None = None
         """Whose link somebody is using. Who finds this set knows that somebody was interrupted there (the handler of a
         signal raised): which answer belongs to whom is not known any more, and the link is given up."""
+        self._sending: tuple[Sender, Any] | None = None
+        """Who sends, and with which tag: it is to hear of that, since nobody knows what has been sent."""
         self.is_closing = False
         """Nobody is to wait any longer."""
         self._pool: dict[str, list[Claimant]] = {}
@@ -139,7 +141,7 @@ class Hub(Links):
         """Put an access on its way. Its reply comes with its tag, from ``pump`` or ``deliver`` and never within this
         call. Whether it is still to come."""
         if self._in_use is not None:
-            self._give_up_interrupted()
+            self.give_up_interrupted()
         link = self.links[base]
         reply: Any = None
         if link is None and self.is_connecting_to(base):
@@ -148,18 +150,19 @@ class Hub(Links):
         if link is None:
             sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
         else:
-            self._in_use = base
+            self._in_use, self._sending = base, (sender, tag)
             try:
                 reply = link.send(sender.resource, access)
             except Exception as error:
+                self._sending = None
                 sender.failures[base] = self._give_up(base, error)
             else:
                 if reply is None:
                     self._outstanding[base].append((sender, tag))
-                    self._in_use = None
+                    self._in_use = self._sending = None
                     return True
                 self.unanswering[base] = 0
-                self._in_use = None
+                self._in_use = self._sending = None
         self._inbox.append((sender, base, tag, reply))
         if reply is not None:
             self._heard_at[base] = self.clock()
@@ -168,7 +171,7 @@ class Hub(Links):
     def receive(self, base: int) -> None:
         """Take in what has arrived at a link."""
         if self._in_use is not None:
-            self._give_up_interrupted()
+            self.give_up_interrupted()
         link = self.links[base]
         if link is None:
             return
@@ -204,10 +207,18 @@ class Hub(Links):
         self.lose(base, reason)
         return reason
 
-    def _give_up_interrupted(self) -> None:
-        if (base := self._in_use) is not None:
-            self.unanswering[base] = 0  # through no fault of the store
-            self.lose(base, f"{self.stores[base].url}: somebody was interrupted while using the link; connect again")
+    def give_up_interrupted(self) -> None:
+        """The link that somebody was interrupted with, if there is one."""
+        if (base := self._in_use) is None:
+            return
+        self.unanswering[base] = 0  # through no fault of the store
+        reason = f"{self.stores[base].url}: somebody was interrupted while using the link; connect again"
+        self.lose(base, reason)
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sender, tag = sending
+            sender.failures[base] = reason
+            sender.lost_touch(base, tag)
 
     def silence(self, base: int) -> float | None:
         """For how long nothing has come from a store. None: nothing ever has."""
@@ -348,7 +359,7 @@ class Hub(Links):
 
     def _say(self, base: int, say: "Callable[[Link], None]") -> None:
         """Something that nobody answers."""
-        self._give_up_interrupted()
+        self.give_up_interrupted()
         link = self.links[base]
         if link is not None:
             self._in_use = base
@@ -377,4 +388,4 @@ class Hub(Links):
         self._outstanding = [deque() for _ in self.stores]
         self._unsent = [deque() for _ in self.stores]
         self._inbox = deque()
-        self._in_use = None
+        self._in_use = self._sending = None

@@ -10,7 +10,7 @@ from trinco.locks.books import GLANCE
 from trinco.locks.config import Service, find_service
 from trinco.locks.desk import Desk
 from trinco.locks.election import Election
-from trinco.locks.endings import end_on_sigterm
+from trinco.locks.endings import end_on_sigterm, leave_sigterm_alone
 from trinco.locks.entries import PlainEntries
 from trinco.locks.forking import reopened_in_children
 from trinco.locks.hub import Hub
@@ -68,7 +68,7 @@ class LockService:
         self._aio: AsyncLockService | None = None
         self._desk: Desk | None = None
         self._process = os.getpid()
-        end_on_sigterm()
+        end_on_sigterm(self)
 
     @property
     def desk(self) -> Desk:
@@ -204,6 +204,7 @@ class LockService:
         self.desk.close()  # if it was never used, there is one now, which never will be
         if self._aio is not None and not self._aio.desk.is_closed:
             self._aio.desk.shut()
+        leave_sigterm_alone(self)
 
     def __del__(self) -> None:
         """Nobody can lock with it any more. It is closed in the background, when what is still held was given back."""
