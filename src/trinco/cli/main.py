@@ -10,7 +10,7 @@ from keyword import iskeyword
 from trinco import __version__
 from trinco.cli import exits
 from trinco.cli.parser import Parser
-from trinco.cli.streams import CannotWrite, prepare_streams
+from trinco.cli.streams import CannotWrite, prepare_streams, say
 from trinco.core.errors import (
     AcquireTimeout,
     ConfigError,
@@ -121,8 +121,7 @@ def _complain(text: str, code: int) -> int:
         sys.stdout.flush()
     except CannotWrite:
         pass  # what went wrong before that matters more
-    sys.stderr.write(f"trinco: {' '.join(text.split())}\n")
-    sys.stderr.flush()
+    say(text)
     return code
 
 

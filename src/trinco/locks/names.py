@@ -1,6 +1,7 @@
 """What a lock may be called."""
 
 from trinco.core.errors import UsageError
+from trinco.core.printable import printable, shortened
 
 MAX_NAME = 200
 
@@ -23,6 +24,12 @@ def require_client(client: object) -> str:
     if not isinstance(client, str) or not 0 < len(client) <= MAX_NAME or not client.isprintable():
         raise UsageError(f"a client's name is 1 to {MAX_NAME} printable characters, not {client!r}")
     return client
+
+
+def shown(name: str | None) -> str:
+    """The name of an owner or a lock, for a person to read. It is what a store says, and another program may have put
+    anything there."""
+    return printable(shortened(name or "somebody", MAX_NAME))
 
 
 def require_prefix(prefix: object) -> str:
