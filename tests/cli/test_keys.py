@@ -89,6 +89,14 @@ def test_a_rotation_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_path_of_a_keyring_is_shown_as_it_is(tmp_path: Path) -> None:
+    place = tmp_path / "m[/b]" / "[red]k.json"
+    assert keys("make", "--file", str(place)).returncode == 0
+    done = keys("show", "--file", str(place))
+    assert done.returncode == 0, done.stderr
+    assert b"m[/b]/[red]k.json" in done.stdout.replace(b"\n", b"")
+
+
 # A file that is damaged
 
 
