@@ -19,9 +19,14 @@ def require_name(name: object) -> str:
     return name
 
 
+def is_name(name: str) -> bool:
+    """Whether a lock can be called so; another program may have put anything into a store."""
+    return 0 < len(name) <= MAX_NAME and name.isprintable()
+
+
 def require_client(client: object) -> str:
     """What this process calls itself in the eyes of others."""
-    if not isinstance(client, str) or not 0 < len(client) <= MAX_NAME or not client.isprintable():
+    if not isinstance(client, str) or not is_name(client):
         raise UsageError(f"a client's name is 1 to {MAX_NAME} printable characters, not {client!r}")
     return client
 

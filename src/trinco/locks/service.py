@@ -18,7 +18,7 @@ from trinco.locks.hub import Hub
 from trinco.locks.inspection import LockInfo, Look
 from trinco.locks.keeper import Keeper
 from trinco.locks.lock import Lock, Semaphore
-from trinco.locks.names import require_client, require_name, require_prefix, require_token, shown, slot_names
+from trinco.locks.names import is_name, require_client, require_name, require_prefix, require_token, shown, slot_names
 from trinco.locks.options import Options, require_known, require_ttl
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime
@@ -124,8 +124,8 @@ class LockService:
         return self.look(require_name(name)).info(self.desk.hub, self.enough)
 
     def list(self, prefix: str = "") -> "Iterator[LockInfo]":
-        """Every lock that a store knows of, held or not."""
-        for name in self.names(prefix):
+        """Every lock that a store knows of, held or not. What no lock can be called is none of ours."""
+        for name in filter(is_name, self.names(prefix)):
             yield self.inspect(name)
 
     def names(self, prefix: str = "") -> "Sequence[str]":
