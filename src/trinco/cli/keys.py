@@ -33,6 +33,8 @@ user (auth = "ed25519" in trinco.toml). The keyring is a file of the user's conf
 exit: 0 done, 64 usage, 65 not a key, 77 there is no such key, or the file cannot be used
 """
 KINDS = ("ed25519", "secret")
+LONGEST_LINE = 1024
+"""Characters, several times what a key takes: some files have no lines, and no end either."""
 
 
 def register(parser: Parser) -> None:
@@ -164,13 +166,16 @@ def _line(options: argparse.Namespace) -> str:
 
 def _line_of_stdin() -> str:
     try:
-        return sys.stdin.readline()
+        line = sys.stdin.readline(LONGEST_LINE)
     except OSError as error:
         raise UsageError(f"standard input cannot be read: {error.strerror}; pipe the line of the key in") from None
     except UnicodeDecodeError:
         raise DamagedData(
             "what was piped in is no text, let alone a key: pipe in what 'trinco keys export' prints"
         ) from None
+    if len(line) == LONGEST_LINE:
+        raise DamagedData("what was piped in has no end, and is no key: pipe in what 'trinco keys export' prints")
+    return line
 
 
 def _changed(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring:
