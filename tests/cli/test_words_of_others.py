@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +105,44 @@ def test_metadata_without_an_end_is_cut(url: str, capsys: Capture, monkeypatch: 
         take(service.lock("nightly", metadata=ENDLESS))
         said = told(capsys, "status", "-u", url, "nightly")
     assert f"{'x' * 1024}...\n" in said
+
+
+# Traces from elsewhere
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., str]:
+    """A trace, with something in its header and in the first message that is sent."""
+
+    def write(message: dict[str, Any], **header: str) -> str:
+        path = tmp_path / "run.ndjson"
+        assert main(["sim", "coordinator", "--entries", "3", "--trace", str(path)]) == 0
+        first, *events = map(json.loads, path.read_text().splitlines())
+        next(event for event in events if event["kind"] == "send")["message"] = message
+        path.write_text("".join(json.dumps(line) + "\n" for line in ({**first, **header}, *events)))
+        return str(path)
+
+    return write
+
+
+def test_a_trace_is_shown_and_drawn_as_text(written: Callable[..., str], capsys: Capture) -> None:
+    file = written({"type": NASTY}, protocol=NASTY)
+    capsys.readouterr()
+    assert told(capsys, "verify", file, "--timeline").count(r"\x1b[31m") > 1
+
+
+def test_the_format_that_a_trace_claims_is_told_as_text(written: Callable[..., str], capsys: Capture) -> None:
+    file = written({"type": "request"}, format=NASTY)
+    capsys.readouterr()
+    assert "line 1 says format" in told(capsys, "verify", file, code=65)
+
+
+def test_a_message_without_a_type_is_damage_and_told_before_any_verdict(
+    written: Callable[..., str], capsys: Capture
+) -> None:
+    file = written({"text": "please"})
+    capsys.readouterr()
+    said = told(capsys, "verify", file, "--timeline", code=65)
+    assert "its message does not say of what type it is" in said
+    assert "line " in said
+    assert said.count("\n") == 1
