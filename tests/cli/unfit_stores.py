@@ -3,6 +3,7 @@
 ignoring:NAME             compares and sets, and does not compare
 racy:NAME                 reads, applies and writes, and lets others in between
 lying:BEHAVIOUR:PATH      an SQLite file behind a ``LyingStore``
+vast:                     takes more memory than there is
 """
 
 import time
@@ -18,7 +19,7 @@ from trinco.stores.store import Link, Store
 from trinco.testing import LyingStore
 
 MOMENT_S = 0.002
-SCHEMES = {"ignoring": "ignoring", "racy": "racy", "lying": "lying"}
+SCHEMES = {"ignoring": "ignoring", "racy": "racy", "lying": "lying", "vast": "vast"}
 
 
 def install(folder: Path) -> None:
@@ -77,3 +78,7 @@ def racy(url: str) -> Store:
 def lying(url: str) -> Store:
     _, behaviour, path = url.split(":", 2)
     return LyingStore(open_store(f"sqlite:///{path}"), behaviour, delay=0.11)
+
+
+def vast(url: str) -> Store:
+    raise MemoryError(url)

@@ -50,6 +50,18 @@ COMMANDS = {
 """Each is the module of that name here (with an underscore behind a word that Python keeps for itself), imported only
 when it is asked for. It has ``register`` and ``run``, and ``split`` if a command of the user's follows ``--``."""
 
+LAB = frozenset({"protocols", "sim", "check", "exhibit", "planes", "compare", "reproduce", "verify"})
+NO_VERDICT = (
+    "out of memory, so there is no verdict: allow more, or ask for less (fewer nodes, rounds or entries; "
+    "'sim --no-trace' keeps no trace)",
+    exits.INCONCLUSIVE,
+)
+NO_ROOM = (
+    "out of memory, and what was asked may be done in part: allow more (ulimit -v), and look with 'trinco status'",
+    exits.UNAVAILABLE,
+)
+"""What is said where memory runs out: in the lab, and where it is about locks."""
+
 DESCRIPTION = (
     "Distributed mutual exclusion: locks on what you already have, and a lab in which every algorithm is one piece of "
     "code, in a simulator and in a model checker."
@@ -100,11 +112,7 @@ def _judged(arguments: "list[str]", loaded: "Callable[[], object]") -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", exits.INTERRUPTED)
     except MemoryError:
-        return _complain(
-            "out of memory, so there is no verdict: allow more, or ask for less (fewer nodes, rounds or entries; "
-            "'sim --no-trace' keeps no trace)",
-            exits.INCONCLUSIVE,
-        )
+        return _complain(*(NO_VERDICT if LAB.intersection(arguments[:1]) else NO_ROOM))
     except Exception as error:
         if "TRINCO_DEBUG" in os.environ:
             raise
