@@ -74,6 +74,9 @@ EXAMPLES = """examples:
   trinco exhibit ricart-agrawala/no-tie-break
 """
 
+OWN_OPTIONS = ("-h", "--help", "--version")
+"""What stands before a command, or rather instead of one."""
+
 CODES: "tuple[tuple[type[TrincoError], int], ...]" = (
     (CannotWrite, exits.CANNOT_WRITE),
     (DamagedData, exits.DAMAGED_DATA),
@@ -147,8 +150,23 @@ def _shown(arguments: "list[str]") -> int:
 def _main(arguments: "list[str]") -> int:
     if arguments and arguments[0] in COMMANDS:
         return _run(arguments[0], arguments[1:])
+    if arguments[:1] == ["help"]:
+        raise UsageError(_way_to_help(arguments[1:]))
+    if arguments and arguments[0].startswith("-") and not any(own.startswith(arguments[0]) for own in OWN_OPTIONS):
+        raise UsageError(_way_to_options(arguments))
     _everything().parse_args(arguments)
     raise UsageError("there is no such command; see 'trinco --help'")
+
+
+def _way_to_help(topics: "list[str]") -> str:
+    if topics and topics[0] in COMMANDS:
+        return f"'trinco {topics[0]} --help' tells what it does"
+    return "'trinco --help' lists the commands, and 'trinco COMMAND --help' tells what one does"
+
+
+def _way_to_options(arguments: "list[str]") -> str:
+    command = next((each for each in arguments if each in COMMANDS), "COMMAND")
+    return f"options come after the command: trinco {command} {arguments[0]} ... (see 'trinco --help')"
 
 
 def _run(name: str, arguments: "list[str]") -> int:
