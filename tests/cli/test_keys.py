@@ -89,6 +89,14 @@ def test_a_rotation_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_path_of_a_keyring_is_shown_as_it_is(tmp_path: Path) -> None:
+    place = tmp_path / "m[/b]" / "[red]k.json"
+    assert keys("make", "--file", str(place)).returncode == 0
+    done = keys("show", "--file", str(place))
+    assert done.returncode == 0, done.stderr
+    assert b"m[/b]/[red]k.json" in done.stdout.replace(b"\n", b"")
+
+
 # A file that is damaged
 
 
@@ -111,6 +119,40 @@ def test_a_keyring_that_is_not_text_is_not_repeated(path: Path) -> None:
     assert "0xff" not in str(caught.value)
 
 
+def test_a_keyring_that_is_longer_than_any_is_65_and_not_read_to_its_end(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch(mode=0o600)
+    os.truncate(path, 2**40)  # sparse: it takes no room
+    done = keys("show")
+    assert (done.returncode, done.stderr.count(b"\n")) == (65, 1), done.stderr
+    assert b"no keyring" in done.stderr
+
+
+@pytest.mark.parametrize("action", ["show", "make"])
+def test_a_pipe_is_no_keyring_and_nobody_waits_for_one(tmp_path: Path, action: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    done = keys(action, "--file", str(pipe))
+    assert (done.returncode, done.stderr.count(b"\n")) == (77, 1), done.stderr
+    assert b"a keyring is a file" in done.stderr
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_device_is_no_keyring_and_nothing_is_left_beside_it() -> None:
+    done = keys("make", "--file", "/dev/null")
+    assert (done.returncode, done.stderr.count(b"\n")) == (77, 1), done.stderr
+    assert not Path("/dev/null.lock").exists()
+
+
+@pytest.mark.parametrize("damage", [b"garbage", b"\xff"])
+def test_a_damaged_keyring_is_left_alone(path: Path, damage: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(damage)
+    path.chmod(0o600)
+    assert keys("make").returncode == 65
+    assert [(each.name, each.read_bytes()) for each in path.parent.iterdir()] == [(path.name, damage)]
+
+
 # A line that does not come
 
 
@@ -120,6 +162,15 @@ def test_a_key_that_nobody_pipes_in_is_64(path: Path, action: str) -> None:
         done = keys(action, redirected=redirected)
         assert (done.returncode, done.stderr.count(b"\n")) == (64, 1), done.stderr
         assert b"key" in done.stderr
+    assert not path.exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="this system has no /dev/zero")
+@pytest.mark.parametrize("action", ["import", "trust"])
+def test_what_has_no_end_is_no_key(path: Path, action: str) -> None:
+    done = keys(action, redirected="</dev/zero")
+    assert (done.returncode, done.stderr.count(b"\n")) == (65, 1), done.stderr
+    assert b"no end" in done.stderr
     assert not path.exists()
 
 

@@ -371,6 +371,13 @@ def test_one_lock_that_cannot_be_looked_at_does_not_hide_the_others(
     assert "weekly" in done.stderr
 
 
+@pytest.mark.parametrize("call", [("status", "x"), ("list",), ("run", "x", "--", "true")])
+def test_where_memory_runs_out_nothing_is_said_of_verdicts_and_nodes(here: Place, call: tuple[str, ...]) -> None:
+    told = here.complaint(call[0], "-u", "vast:", *call[1:], code=69)
+    assert "out of memory" in told
+    assert "verdict" not in told
+
+
 # What we may not use, or not now
 
 

@@ -5,6 +5,7 @@ racy:NAME                 reads, applies and writes, and lets others in between
 lying:BEHAVIOUR:PATH      an SQLite file behind a ``LyingStore``
 late:DELAY:T_MAX          sound, and late with every answer
 raising:MOMENT            its library raises errors of its own: to connect, to send or to receive
+vast:                     takes more memory than there is
 """
 
 import time
@@ -21,7 +22,7 @@ from trinco.stores.store import Link, Store
 from trinco.testing import LyingStore
 
 MOMENT_S = 0.002
-SCHEMES = {scheme: scheme for scheme in ("ignoring", "racy", "lying", "late", "raising")}
+SCHEMES = {scheme: scheme for scheme in ("ignoring", "racy", "lying", "late", "raising", "vast")}
 
 
 def install(folder: Path) -> None:
@@ -119,3 +120,7 @@ def late(url: str) -> Store:
 
 def raising(url: str) -> Store:
     return RaisingStore(url.partition(":")[2])
+
+
+def vast(url: str) -> Store:
+    raise MemoryError(url)

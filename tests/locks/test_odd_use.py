@@ -26,6 +26,9 @@ import trinco
 from tests.locks.services import LIMIT, Crowd, TamperedStore, one_store, take
 from tests.locks.test_lock import Nonsense
 from trinco.core.errors import ConfigError, TrincoError, UsageError
+from trinco.leases.accesses import Apply
+from trinco.leases.claim import Claim
+from trinco.leases.operation import Request
 from trinco.locks.service import LockService
 from trinco.stores.memory import MemoryStore
 
@@ -34,6 +37,24 @@ from trinco.stores.memory import MemoryStore
 def service() -> Iterator[LockService]:
     with one_store() as made:
         yield made
+
+
+# Names
+
+
+def test_a_name_that_no_lock_can_have_does_not_hide_the_others() -> None:
+    """Another program has written them into the store."""
+    store = MemoryStore()
+    link = store.connect("0" * 20)
+    for name in ("", "a\x1b[31m", "b" * 201, "nightly"):
+        link.send(name, Apply(Request(Claim("ana/1", 1), 30.0, None, 0, 0, b"")))
+    with LockService([store]) as service:
+        assert [info.name for info in service.list()] == ["nightly"]
+        assert anyio.run(names_of_tasks, service) == ["nightly"]
+
+
+async def names_of_tasks(service: LockService) -> list[str]:
+    return [info.name async for info in service.aio.list()]
 
 
 # Copies

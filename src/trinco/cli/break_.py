@@ -1,13 +1,14 @@
 """``trinco break``: take a lock away from whoever holds it."""
 
 import argparse
-import sys
 
 from trinco.cli import exits
-from trinco.cli.output import print_json
+from trinco.cli.output import print_json, print_line
 from trinco.cli.parser import add_json, whole
 from trinco.cli.services import add_service, lock_as_dict, open_service
+from trinco.cli.streams import say
 from trinco.locks.inspection import LockInfo
+from trinco.locks.names import shown
 
 EXAMPLES = """examples:
   trinco break nightly                         whoever holds it
@@ -36,17 +37,18 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"broken": broken, **lock_as_dict(info)})
     elif broken:
-        print(f"broke '{info.name}', held by {info.owner or 'somebody'} with token {info.token}")
+        print_line(f"broke '{info.name}', held by {shown(info.owner)} with token {info.token}")
     else:
-        sys.stderr.write(f"trinco: {_why_not(info, options.token)}\n")
+        say(_why_not(info, options.token))
     return exits.DONE if broken else exits.VIOLATED
 
 
 def _why_not(info: LockInfo, token: int | None) -> str:
     if info.held and token is not None and token != info.token:
-        return f"'{info.name}' is held by {info.owner} with token {info.token}, not {token}: nothing was broken"
+        return f"'{info.name}' is held by {shown(info.owner)} with token {info.token}, not {token}: nothing was broken"
     if info.held and info.why:
         return f"'{info.name}' is still held, and nothing was broken: {info.why}"
     if info.held:
-        return f"'{info.name}' has changed hands meanwhile, or {info.owner} has it again: nothing was broken; try again"
+        again = f"{shown(info.owner)} has it again"
+        return f"'{info.name}' has changed hands meanwhile, or {again}: nothing was broken; try again"
     return f"nobody holds '{info.name}': nothing was broken"

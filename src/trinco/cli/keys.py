@@ -5,10 +5,12 @@ import os
 import sys
 
 from trinco.cli import exits
-from trinco.cli.output import print_json, print_table
+from trinco.cli.output import print_json, print_line, print_table
 from trinco.cli.parser import Parser, add_json
 from trinco.cli.services import add_service
+from trinco.cli.streams import say
 from trinco.core.errors import ConfigError, DamagedData, KeysMissing, UsageError
+from trinco.core.printable import printable
 from trinco.leases.keys import Ed25519Key, Ed25519PublicKey, Key, Keyring, MacKey, export, parse_key
 from trinco.locks.config import find_service
 from trinco.locks.keyfile import change_keyring, keyring_path, keys_command, new_key, read_keyring
@@ -31,6 +33,8 @@ user (auth = "ed25519" in trinco.toml). The keyring is a file of the user's conf
 exit: 0 done, 64 usage, 65 not a key, 77 there is no such key, or the file cannot be used
 """
 KINDS = ("ed25519", "secret")
+LONGEST_LINE = 1024
+"""Characters, several times what a key takes: some files have no lines, and no end either."""
 
 
 def register(parser: Parser) -> None:
@@ -102,7 +106,7 @@ def _show(options: argparse.Namespace, path: str) -> None:
     if options.json:
         print_json({"file": path, "keys": [_as_dict(key, keyring) for key in _all(keyring)]})
     elif not _all(keyring):
-        print(f"{path} has no keys: '{keys_command('make', path)}' makes one")
+        print_line(f"{path} has no keys: '{keys_command('make', path)}' makes one")
     else:
         rows = [(key.fingerprint, _kind(key), _use(key, keyring)) for key in _all(keyring)]
         print_table(path, ("fingerprint", "kind", "use"), rows)
@@ -111,9 +115,7 @@ def _show(options: argparse.Namespace, path: str) -> None:
 def _export(options: argparse.Namespace, path: str) -> None:
     key = _chosen(read_keyring(path), options.fingerprint, path)
     if isinstance(key, MacKey):
-        sys.stderr.write(
-            "trinco: this line is the secret itself: whoever has it can sign. Send it as you would a password\n"
-        )
+        say("this line is the secret itself: whoever has it can sign. Send it as you would a password")
     line = export(key)
     if options.json:
         print_json({"fingerprint": key.fingerprint, "kind": _kind(key), "line": line})
@@ -164,13 +166,16 @@ def _line(options: argparse.Namespace) -> str:
 
 def _line_of_stdin() -> str:
     try:
-        return sys.stdin.readline()
+        line = sys.stdin.readline(LONGEST_LINE)
     except OSError as error:
         raise UsageError(f"standard input cannot be read: {error.strerror}; pipe the line of the key in") from None
     except UnicodeDecodeError:
         raise DamagedData(
             "what was piped in is no text, let alone a key: pipe in what 'trinco keys export' prints"
         ) from None
+    if len(line) == LONGEST_LINE:
+        raise DamagedData("what was piped in has no end, and is no key: pipe in what 'trinco keys export' prints")
+    return line
 
 
 def _changed(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring:
@@ -215,11 +220,12 @@ def _tell(keyring: Keyring, path: str, options: argparse.Namespace, what: str) -
     _report(options, path, what, keyring.own.fingerprint)
     there = "import" if isinstance(keyring.own, MacKey) else "trust"
     here = keys_command("export", path)
-    sys.stderr.write(f"trinco: other hosts need it: '{here}' here, 'trinco keys {there}' there\n")
+    told = f"other hosts need it: '{here}' here, 'trinco keys {there}' there"
+    sys.stderr.write(f"trinco: {printable(told)}\n")  # a path keeps its blanks
 
 
 def _report(options: argparse.Namespace, path: str, what: str, fingerprint: str) -> None:
     if options.json:
         print_json({"file": path, "done": what, "fingerprint": fingerprint})
     else:
-        print(f"{path}: {what} {fingerprint}")
+        print_line(f"{path}: {what} {fingerprint}")

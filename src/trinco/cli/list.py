@@ -1,15 +1,16 @@
 """``trinco list``: the locks that a service knows of."""
 
 import argparse
-import sys
 
 from trinco.cli import exits
 from trinco.cli.output import print_json, print_table
 from trinco.cli.parser import add_json
 from trinco.cli.services import OWN_NAMES, PROBES, add_service, ago, lock_as_dict, open_service
+from trinco.cli.streams import say
 from trinco.core.duration import in_words
 from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.inspection import LockInfo
+from trinco.locks.names import shown
 from trinco.locks.service import LockService
 
 EXAMPLES = """examples:
@@ -51,7 +52,7 @@ def _known(service: LockService, prefix: str) -> list[LockInfo]:
             known.append(service.inspect(name))
         except (StoreUnavailable, UsageError) as error:
             errors.append(error)
-            sys.stderr.write(f"trinco: {name!r} cannot be looked at: {error}\n")
+            say(f"'{shown(name)}' cannot be looked at: {error}")
     if errors and not known:
         raise errors[0]
     return known
@@ -69,7 +70,7 @@ def _is_wanted(info: LockInfo, options: argparse.Namespace) -> bool:
 def _row(info: LockInfo) -> tuple[str, ...]:
     return (
         info.name,
-        info.owner or "(free)",
+        shown(info.owner) if info.held else "(free)",
         ago(info.age) if info.held else "",
         in_words(info.remaining) if info.held else "",
         "-" if info.token is None else str(info.token),

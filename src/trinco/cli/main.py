@@ -10,7 +10,7 @@ from keyword import iskeyword
 from trinco import __version__
 from trinco.cli import exits
 from trinco.cli.parser import Parser
-from trinco.cli.streams import CannotWrite, prepare_streams
+from trinco.cli.streams import CannotWrite, prepare_streams, say
 from trinco.core.errors import (
     AcquireTimeout,
     ConfigError,
@@ -50,6 +50,18 @@ COMMANDS = {
 """Each is the module of that name here (with an underscore behind a word that Python keeps for itself), imported only
 when it is asked for. It has ``register`` and ``run``, and ``split`` if a command of the user's follows ``--``."""
 
+LAB = frozenset({"protocols", "sim", "check", "exhibit", "planes", "compare", "reproduce", "verify"})
+NO_VERDICT = (
+    "out of memory, so there is no verdict: allow more, or ask for less (fewer nodes, rounds or entries; "
+    "'sim --no-trace' keeps no trace)",
+    exits.INCONCLUSIVE,
+)
+NO_ROOM = (
+    "out of memory, and what was asked may be done in part: allow more (ulimit -v), and look with 'trinco status'",
+    exits.UNAVAILABLE,
+)
+"""What is said where memory runs out: in the lab, and where it is about locks."""
+
 DESCRIPTION = (
     "Distributed mutual exclusion: locks on what you already have, and a lab in which every algorithm is one piece of "
     "code, in a simulator and in a model checker."
@@ -61,6 +73,9 @@ EXAMPLES = """examples:
   trinco check ricart-agrawala -n 3 --rounds 2
   trinco exhibit ricart-agrawala/no-tie-break
 """
+
+OWN_OPTIONS = ("-h", "--help", "--version")
+"""What stands before a command, or rather instead of one."""
 
 CODES: "tuple[tuple[type[TrincoError], int], ...]" = (
     (CannotWrite, exits.CANNOT_WRITE),
@@ -100,11 +115,7 @@ def _judged(arguments: "list[str]", loaded: "Callable[[], object]") -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", exits.INTERRUPTED)
     except MemoryError:
-        return _complain(
-            "out of memory, so there is no verdict: allow more, or ask for less (fewer nodes, rounds or entries; "
-            "'sim --no-trace' keeps no trace)",
-            exits.INCONCLUSIVE,
-        )
+        return _complain(*(NO_VERDICT if LAB.intersection(arguments[:1]) else NO_ROOM))
     except Exception as error:
         if "TRINCO_DEBUG" in os.environ:
             raise
@@ -121,8 +132,7 @@ def _complain(text: str, code: int) -> int:
         sys.stdout.flush()
     except CannotWrite:
         pass  # what went wrong before that matters more
-    sys.stderr.write(f"trinco: {' '.join(text.split())}\n")
-    sys.stderr.flush()
+    say(text)
     return code
 
 
@@ -140,8 +150,23 @@ def _shown(arguments: "list[str]") -> int:
 def _main(arguments: "list[str]") -> int:
     if arguments and arguments[0] in COMMANDS:
         return _run(arguments[0], arguments[1:])
+    if arguments[:1] == ["help"]:
+        raise UsageError(_way_to_help(arguments[1:]))
+    if arguments and arguments[0].startswith("-") and not any(own.startswith(arguments[0]) for own in OWN_OPTIONS):
+        raise UsageError(_way_to_options(arguments))
     _everything().parse_args(arguments)
     raise UsageError("there is no such command; see 'trinco --help'")
+
+
+def _way_to_help(topics: "list[str]") -> str:
+    if topics and topics[0] in COMMANDS:
+        return f"'trinco {topics[0]} --help' tells what it does"
+    return "'trinco --help' lists the commands, and 'trinco COMMAND --help' tells what one does"
+
+
+def _way_to_options(arguments: "list[str]") -> str:
+    command = next((each for each in arguments if each in COMMANDS), "COMMAND")
+    return f"options come after the command: trinco {command} {arguments[0]} ... (see 'trinco --help')"
 
 
 def _run(name: str, arguments: "list[str]") -> int:

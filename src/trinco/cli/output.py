@@ -4,30 +4,49 @@ import codecs
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trinco.core.event import Event
+from trinco.core.printable import printable
 from trinco.view.timeline import ASCII, Pen, draw
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
-    """A character that standard output would escape in its own way is escaped in that of JSON."""
+    """A character that standard output would escape in its own way, or a terminal would obey, is escaped in that of
+    JSON."""
     shows_all = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=not shows_all)
-    sys.stdout.write("\n")
+    lines = json.dumps(value, indent=2, ensure_ascii=not shows_all).split("\n")
+    print("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
+
+
+def _escaped(line: str) -> str:
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
 
 
 def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    table = Table(title=_as_it_is(title), title_justify="left", title_style="bold", header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_as_it_is, row))
     Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def _as_it_is(text: str) -> "Text":
+    """Rich would take brackets for commands, and hands a terminal's own on."""
+    from rich.text import Text
+
+    return Text(printable(text))
+
+
+def print_line(text: str) -> None:
+    print(printable(text))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -35,12 +54,12 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     known = list(facts)
     width = max(len(name) for name, _ in known) + 2
     for name, value in known:
-        print(f"{name:<{width}}{value}")
+        print_line(f"{name:<{width}}{value}")
 
 
 def print_timeline(events: Iterable[Event], n: int, *, steps: bool, repeats_from: int | None = None) -> None:
     for line in draw(events, n, pen=pen_for_stdout(), steps=steps, repeats_from=repeats_from):
-        print(line)
+        print_line(line)
 
 
 def pen_for_stdout() -> Pen:

@@ -6,6 +6,7 @@ import sys
 from trinco.cli import exits
 from trinco.core.errors import UsageError
 from trinco.core.nearest import suggest
+from trinco.core.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Parser(argparse.ArgumentParser):
             )
 
     def error(self, message: str) -> "NoReturn":
-        sys.stderr.write(f"{self.prog}: {message} (see '{self.prog} --help')\n")
+        sys.stderr.write(f"{self.prog}: {printable(message)} (see '{self.prog} --help')\n")
         sys.exit(exits.USAGE)
 
 

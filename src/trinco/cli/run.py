@@ -15,7 +15,7 @@ from trinco.core.errors import ConfigError, StoreUnavailable, UsageError
 from trinco.locks.agenda import NEVER
 from trinco.locks.books import GLANCE
 from trinco.locks.hub import Hub
-from trinco.locks.names import require_name
+from trinco.locks.names import require_name, shown
 from trinco.locks.service import LockService, connect, slots
 from trinco.locks.waiting import Waiting
 
@@ -291,7 +291,7 @@ def _news(other: LockService, me: str, options: argparse.Namespace, words: Words
         return None, ""  # our turn has come
     waiters = max((info.waiters for info in infos), key=len)
     ahead = waiters[: waiters.index(me)] if me in waiters else waiters
-    before_us = f"; before us: {', '.join(ahead)}" if ahead else ""
+    before_us = f"; before us: {', '.join(map(shown, ahead))}" if ahead else ""
     holders = [(info.owner, info.token) for info in infos]
     return (holders, ahead), f"waiting: {situation(other, options, words)}{before_us}"
 
@@ -299,7 +299,7 @@ def _news(other: LockService, me: str, options: argparse.Namespace, words: Words
 def _holder(info: "LockInfo") -> str:
     since = "" if info.age is None else f" for {in_words(info.age)}"
     token = "" if info.token is None else f"token {info.token}, "
-    return f"{info.owner}{since} ({token}{in_words(info.remaining)} left unless it is renewed)"
+    return f"{shown(info.owner)}{since} ({token}{in_words(info.remaining)} left unless it is renewed)"
 
 
 # Holding it

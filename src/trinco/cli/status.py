@@ -7,7 +7,10 @@ from trinco.cli.output import print_facts, print_json
 from trinco.cli.parser import add_json
 from trinco.cli.services import add_service, ago, lock_as_dict, open_service
 from trinco.core.duration import in_words
+from trinco.core.printable import shortened
+from trinco.locks.entries import MAX_METADATA_BYTES
 from trinco.locks.inspection import LockInfo
+from trinco.locks.names import shown
 
 EXAMPLES = """examples:
   trinco status nightly
@@ -40,7 +43,7 @@ def _facts(info: LockInfo) -> list[tuple[str, str]]:
     if info.held:
         facts += [
             ("state", "held"),
-            ("holder", str(info.owner)),
+            ("holder", shown(info.owner)),
             ("since", ago(info.age)),
             ("remaining", f"{in_words(info.remaining)}, unless it is renewed"),
         ]
@@ -48,8 +51,8 @@ def _facts(info: LockInfo) -> list[tuple[str, str]]:
         facts += [("state", "free")]
     facts += [("token" if info.held else "last token", "-" if info.token is None else str(info.token))]
     if info.metadata:
-        facts.append(("metadata", info.metadata))
-    facts.append(("waiting", ", ".join(info.waiters) or "nobody"))
+        facts.append(("metadata", shortened(info.metadata, MAX_METADATA_BYTES)))
+    facts.append(("waiting", ", ".join(map(shown, info.waiters)) or "nobody"))
     if info.why:
         facts.append(("note", info.why))
     return facts

@@ -5,6 +5,7 @@ import os
 import sys
 
 from trinco.core.errors import TrincoError
+from trinco.core.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def say(text: str) -> None:
     """One line for people, at once, if anybody reads it: a lock is looked after all the same if nobody does."""
     try:
         if sys.stderr is not None:
-            sys.stderr.write(f"trinco: {' '.join(text.split())}\n")
+            sys.stderr.write(f"trinco: {printable(' '.join(text.split()))}\n")
             sys.stderr.flush()
     except OSError:
         return

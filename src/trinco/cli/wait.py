@@ -1,17 +1,17 @@
 """``trinco wait``: until nobody holds a lock."""
 
 import argparse
-import sys
 import time
 
 from trinco.cli import exits
 from trinco.cli.parser import usage
 from trinco.cli.services import add_service, open_service
+from trinco.cli.streams import say
 from trinco.core.duration import in_words, seconds
 from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.books import GLANCE, LOOK_PATIENCE
 from trinco.locks.inspection import LockInfo
-from trinco.locks.names import require_name
+from trinco.locks.names import require_name, shown
 from trinco.locks.service import LockService
 
 EXAMPLES = """examples:
@@ -73,5 +73,5 @@ def _look_again(service: LockService, before: LockInfo, end: float) -> LockInfo:
 def _gave_up(info: LockInfo, options: argparse.Namespace) -> int:
     if not options.quiet:
         waited = f" after {in_words(options.wait)}" if options.wait else ""
-        sys.stderr.write(f"trinco: the lock '{info.name}' is still held by {info.owner}{waited}\n")
+        say(f"the lock '{info.name}' is still held by {shown(info.owner)}{waited}")
     return exits.NOT_ACQUIRED

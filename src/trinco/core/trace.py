@@ -275,6 +275,12 @@ def _check(event: Event, counts: list[int]) -> None:
         raise DamagedData(
             f"it should be event {counts[event.node]} of p{event.node}: lines are missing or out of order"
         )
+    if event.peer is not None and not 0 <= event.peer < len(counts):
+        raise DamagedData(f"there is no node {event.peer}, its peer")
+    if isinstance(event.token, dict) and isinstance(event.token.get("slot"), dict | list):
+        raise DamagedData("its token is of a unit that has no name")
+    if isinstance(event.message, dict) and not isinstance(event.message.get("type"), str):
+        raise DamagedData("its message does not say of what type it is")
     if event.cause is not None:
         node, count = event.cause
         happened = 0 <= node < len(counts) and 0 < count <= counts[node]

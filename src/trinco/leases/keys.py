@@ -199,15 +199,24 @@ def dump(keyring: Keyring) -> str:
 def load(text: str) -> Keyring:
     """The keyring that ``dump`` wrote; ``DamagedData`` for anything else, without a word of what the text says."""
     try:
-        content = loads(text)
+        content = loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
         raise DamagedData("the keyring is not JSON: it was cut or edited; restore it from a copy") from None
     match content:
-        case {"v": 1, "own": str() | None as own, "trusted": [*trusted], **others} if not others:
+        case {"v": 1 as version, "own": str() | None as own, "trusted": [*trusted], **others} if (
+            type(version) is int and not others
+        ):
             return Keyring(_own(own), tuple(_trusted(line, place) for place, line in enumerate(trusted, 1)))
         case {"v": int() as version} if version > KEYRING_VERSION:
             raise DamagedData("the keyring was written by a newer trinco: update this one to read it")
     raise DamagedData("the keyring should hold 'v': 1, 'own' (a key or null) and 'trusted' (a list of keys)")
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """JSON would take the last of several, and a person who looks at the file the first."""
+    if len(dict(pairs)) < len(pairs):
+        raise DamagedData("the keyring says something twice: it was edited; restore it from a copy")
+    return dict(pairs)
 
 
 def _own(line: str | None) -> SigningKey | None:

@@ -1,6 +1,7 @@
 """The user's keyring, in a file that only the user can read."""
 
 import os
+import stat
 
 from trinco.core.errors import DamagedData, KeysMissing
 from trinco.leases.keys import KEY_BYTES, Ed25519Key, Keyring, MacKey, dump, load
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from trinco.leases.keys import SigningKey
 
 NAME = "keys.json"
+LONGEST = 2**20
+"""Characters. Thousands of keys take less."""
 PUBLIC = bytes(KEY_BYTES)
 """The key of a quorum without authentication: everybody knows it, so it says nothing about who wrote an entry."""
 
@@ -34,20 +37,33 @@ def keys_command(action: str, path: str) -> str:
 def read_keyring(path: str) -> Keyring:
     """What the file holds; an empty keyring where there is none."""
     try:
-        with open(path, encoding="utf-8") as file:
-            if os.fstat(file.fileno()).st_mode & 0o077:
-                raise KeysMissing(f"{path} can be read by others; a keyring is for its owner alone: chmod 600 {path}")
-            text = file.read()
+        with open(path, encoding="utf-8", opener=_without_waiting) as file:
+            _require_private(path, os.fstat(file.fileno()).st_mode)
+            text = file.read(LONGEST + 1)
     except FileNotFoundError:
         return Keyring()
     except OSError as error:
         raise KeysMissing(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise DamagedData(f"{path}: the keyring is not text: it was cut or edited; restore it from a copy") from None
+    if len(text) > LONGEST:
+        raise DamagedData(f"{path}: this is no keyring: none is longer than {LONGEST:,} characters")
     try:
         return load(text)
     except DamagedData as error:
         raise DamagedData(f"{path}: {error}") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A pipe would be waited for until somebody writes into it."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _require_private(path: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise KeysMissing(f"{path} is a device or a pipe, and a keyring is a file: name another one")
+    if mode & 0o077:
+        raise KeysMissing(f"{path} can be read by others; a keyring is for its owner alone: chmod 600 {path}")
 
 
 def change_keyring(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring:
@@ -55,8 +71,7 @@ def change_keyring(path: str, change: "Callable[[Keyring], Keyring]") -> Keyring
     import fcntl
 
     path = os.path.realpath(path)  # a symbolic link stays one, and whoever goes by another waits for the same file
-    if not os.path.exists(path):
-        change(Keyring())  # what is refused leaves nothing behind
+    change(read_keyring(path))  # what is refused leaves nothing behind
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     with open(f"{path}.lock", "a", opener=_private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

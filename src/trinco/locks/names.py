@@ -1,6 +1,7 @@
 """What a lock may be called."""
 
 from trinco.core.errors import UsageError
+from trinco.core.printable import printable, shortened
 
 MAX_NAME = 200
 
@@ -18,11 +19,22 @@ def require_name(name: object) -> str:
     return name
 
 
+def is_name(name: str) -> bool:
+    """Whether a lock can be called so; another program may have put anything into a store."""
+    return 0 < len(name) <= MAX_NAME and name.isprintable()
+
+
 def require_client(client: object) -> str:
     """What this process calls itself in the eyes of others."""
-    if not isinstance(client, str) or not 0 < len(client) <= MAX_NAME or not client.isprintable():
+    if not isinstance(client, str) or not is_name(client):
         raise UsageError(f"a client's name is 1 to {MAX_NAME} printable characters, not {client!r}")
     return client
+
+
+def shown(name: str | None) -> str:
+    """The name of an owner or a lock, for a person to read. It is what a store says, and another program may have put
+    anything there."""
+    return printable(shortened(name or "somebody", MAX_NAME))
 
 
 def require_prefix(prefix: object) -> str:

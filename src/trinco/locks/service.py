@@ -5,6 +5,7 @@ from _thread import allocate_lock
 
 from trinco.core.duration import in_words
 from trinco.core.errors import AcquireTimeout, ConfigError, StoreUnavailable, TrincoError, UsageError, of_one_process
+from trinco.core.printable import printable
 from trinco.leases.terms import Terms
 from trinco.locks.books import GLANCE
 from trinco.locks.config import Service, find_service
@@ -17,7 +18,7 @@ from trinco.locks.hub import Hub
 from trinco.locks.inspection import LockInfo, Look
 from trinco.locks.keeper import Keeper
 from trinco.locks.lock import Lock, Semaphore
-from trinco.locks.names import require_client, require_name, require_prefix, require_token, slot_names
+from trinco.locks.names import is_name, require_client, require_name, require_prefix, require_token, shown, slot_names
 from trinco.locks.options import Options, require_known, require_ttl
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime
@@ -123,8 +124,8 @@ class LockService:
         return self.look(require_name(name)).info(self.desk.hub, self.enough)
 
     def list(self, prefix: str = "") -> "Iterator[LockInfo]":
-        """Every lock that a store knows of, held or not."""
-        for name in self.names(prefix):
+        """Every lock that a store knows of, held or not. What no lock can be called is none of ours."""
+        for name in filter(is_name, self.names(prefix)):
             yield self.inspect(name)
 
     def names(self, prefix: str = "") -> "Sequence[str]":
@@ -310,11 +311,12 @@ def _entries(keyring: "Keyring | None", ids: tuple[str, ...]) -> "PlainEntries |
 def acquire_timeout(
     name: str, holders: "Sequence[LockInfo]", timeout: float | None, troubles: "Sequence[str | None]"
 ) -> AcquireTimeout:
-    who = ", ".join(dict.fromkeys(f"{info.owner} ({info.why})" if info.why else str(info.owner) for info in holders))
+    named = ((shown(info.owner), info.why) for info in holders)
+    who = ", ".join(dict.fromkeys(f"{owner} ({why})" if why else owner for owner, why in named))
     told = "; ".join(filter(None, troubles))
     held = f"; it is held by {who}" if who else f"; {told}" if told else ""
     patience = "" if timeout is None else f" within {in_words(timeout)}"
-    return AcquireTimeout(f"the lock '{name}' could not be had{patience}{held}")
+    return AcquireTimeout(printable(f"the lock '{name}' could not be had{patience}{held}"))
 
 
 def slots(name: str, limit: int) -> tuple[str, ...]:

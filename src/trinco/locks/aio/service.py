@@ -13,7 +13,7 @@ from trinco.locks.aio.election import AsyncElection
 from trinco.locks.aio.lock import AsyncLock, AsyncSemaphore
 from trinco.locks.books import GLANCE
 from trinco.locks.inspection import LockInfo
-from trinco.locks.names import require_name, require_token
+from trinco.locks.names import is_name, require_name, require_token
 from trinco.locks.service import LockService, acquire_timeout, slots
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class AsyncLockService:
         return look.info(self.desk.hub, self._service.enough)
 
     async def list(self, prefix: str = "") -> AsyncIterator[LockInfo]:
-        """Every lock that a store knows of, held or not."""
-        for name in await anyio.to_thread.run_sync(self._service.names, prefix):
+        """Every lock that a store knows of, held or not; see ``LockService.list``."""
+        for name in filter(is_name, await anyio.to_thread.run_sync(self._service.names, prefix)):
             yield await self.inspect(name)
 
     async def break_(self, name: str, *, token: int | None = None) -> bool:
