@@ -11,7 +11,16 @@ and keeps it until the transaction ends, so of two transactions the second compa
 
 What decides is how many rows that statement changed, never something that was read before: a ``SELECT`` may show an
 older snapshot, an ``UPDATE`` works on the newest row (READ COMMITTED) or fails (REPEATABLE READ, SERIALIZABLE). The row
-counts effects too, so that it changes also when the token does not: some drivers count only rows that changed.
+also counts these statements, so that it changes when the token does not: some drivers count only rows that changed.
+
+The lock is worth something only until the transaction ends, and the block has the connection in its hands:
+
+    token 5:  UPDATE (lock) ── COMMIT (the block's own) .................... effect ── COMMIT    <- too late
+    token 6:                            UPDATE ── effect ── COMMIT
+
+So the first statement is followed by a savepoint, which goes with its transaction: if it is not there at the end of the
+block, the guard says so. And the last statement is the first one again: whatever happened in between, the transaction
+that is committed has the row's lock, and no larger token came before it.
 
 A resource's first row is inserted within a savepoint; who loses that race goes back to the savepoint and compares with
 the winner's row. Rows are never deleted.
@@ -19,7 +28,7 @@ the winner's row. Rows are never deleted.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeAlias
 
 from trinco.core.errors import UsageError
@@ -30,6 +39,8 @@ Connection: TypeAlias = Any
 Cursor: TypeAlias = Any
 
 TABLE = "trinco_fence"
+BLOCK = "trinco_block"
+"""The savepoint that shows whether a block's transaction is still the one that began."""
 IDLE = 0
 """As PostgreSQL's drivers say that no transaction is open."""
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s", "numeric": ":{}", "named": ":value{}"}
@@ -61,10 +72,13 @@ class SQLGuard:
     @contextmanager
     def fenced(self, resource: str, token: int) -> Iterator[Cursor]:
         """A transaction that is this token's, or ``StaleToken`` before its first line. It is committed at the end of
-        the block and rolled back when the block fails, with all that the connection did before in that transaction."""
+        the block and rolled back when the block fails, with all that the connection did before in that transaction.
+        For a second resource call ``check`` with the same cursor: a block within a block is refused."""
         with self._transaction() as cursor:
             self.check(cursor, resource, token)
+            cursor.execute(f"SAVEPOINT {BLOCK}")
             yield cursor
+            self._require_still_ours(resource, token)
 
     def check(self, cursor: Cursor, resource: str, token: int) -> None:
         """The same inside a transaction of your own: call it first, do the rest with the same connection, commit; roll
@@ -84,6 +98,26 @@ class SQLGuard:
             cursor.close()
             if begun is False:
                 self._connection.rollback()
+
+    # The end of a block
+
+    def _require_still_ours(self, resource: str, token: int) -> None:
+        """With a cursor of its own: the block may have closed the one it was given."""
+        with closing(self._connection.cursor()) as cursor:
+            self._require_same_transaction(cursor, resource)
+            if not self._raised(cursor, resource, token):
+                raise StaleToken(resource, token, self._read(cursor, resource))
+
+    def _require_same_transaction(self, cursor: Cursor, resource: str) -> None:
+        """Drivers share no error for a savepoint that is missing, but all databases name it."""
+        if _in_transaction(self._connection) is False:
+            raise _ended_inside(resource)
+        try:
+            cursor.execute(f"RELEASE SAVEPOINT {BLOCK}")
+        except Exception as error:
+            if BLOCK in str(error):
+                raise _ended_inside(resource) from error
+            raise
 
     # Statements
 
@@ -122,17 +156,18 @@ class SQLGuard:
 
     @contextmanager
     def _transaction(self) -> Iterator[Cursor]:
-        cursor = self._connection.cursor()
-        try:
-            yield cursor
-            self._connection.commit()
-        except BaseException:
-            with suppress(Exception):  # a connection that is gone has rolled back; the first error is the one to tell
-                self._connection.rollback()
-            raise
-        finally:
-            with suppress(Exception):
-                cursor.close()
+        with _alone(self._connection):
+            cursor = self._connection.cursor()
+            try:
+                yield cursor
+                self._connection.commit()
+            except BaseException:
+                with suppress(Exception):  # a lost connection has rolled back; the first error is the one to tell
+                    self._connection.rollback()
+                raise
+            finally:
+                with suppress(Exception):
+                    cursor.close()
 
 
 class ConnectingSQLGuard:
@@ -169,6 +204,35 @@ def require_changed(cursor: Cursor, resource: str, token: int) -> None:
     require_token(token)
     if cursor.rowcount == 0:
         raise StaleToken(resource, token, None)
+
+
+# Blocks and their transactions
+
+_in_blocks: set[int] = set()
+"""The ids of the connections that are in a block. Not in the guard: one connection may have several guards."""
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """A block within a block would commit the outer one's transaction, and give its lock away."""
+    if id(connection) in _in_blocks:
+        raise UsageError(
+            "this connection is inside a fenced block, whose transaction another one would commit: "
+            "call guard.check(cursor, resource, token) to fence a second resource, or use another connection"
+        )
+    _in_blocks.add(id(connection))
+    try:
+        yield
+    finally:
+        _in_blocks.remove(id(connection))
+
+
+def _ended_inside(resource: str) -> UsageError:
+    return UsageError(
+        f"the transaction that fences '{resource}' was ended inside the block, by a commit, a rollback or a statement "
+        "that commits by itself: what is committed stays, the rest is rolled back. "
+        "Look at the data, and leave the transaction to the guard"
+    )
 
 
 # Drivers
