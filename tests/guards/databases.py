@@ -15,8 +15,8 @@ class SQLite:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=20, check_same_thread=False)
+    def connect(self, timeout: float = 20) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=timeout, check_same_thread=False)
 
 
 class PostgreSQL:

@@ -22,7 +22,7 @@ from psycopg.rows import class_row, dict_row, kwargs_row, namedtuple_row, scalar
 
 from tests.guards.databases import Database, PostgreSQL, SQLite
 from tests.stores.postgres_server import PostgresServer
-from trinco.core.errors import TrincoError, UsageError
+from trinco.core.errors import StoreUnavailable, TrincoError, UsageError
 from trinco.guards import ConnectingSQLGuard, SQLGuard, StaleToken, require_changed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -553,3 +553,54 @@ def test_while_an_effect_elsewhere_goes_on_a_larger_token_waits(postgres: Postgr
             order.append(5)
         later.result(10)
     assert order == [5, 6]
+
+
+def test_a_block_that_postgres_does_not_let_in_in_time_is_store_unavailable(postgres: PostgreSQL) -> None:
+    prepare(postgres)
+    guard = ConnectingSQLGuard(lambda: postgres.connect(options="-c lock_timeout=20ms"))
+    with guard.fenced("nightly", 5), pytest.raises(StoreUnavailable, match="inside 'nightly'"):
+        guard.fenced("nightly", 5).__enter__()
+    with guard.fenced("nightly", 6):
+        pass
+
+
+def told(message: str, **more: str) -> Exception:
+    """An error as drivers that are not installed here raise it."""
+    error = Exception(message)
+    vars(error).update(more)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (told("canceling statement due to lock timeout", pgcode="55P03"), StoreUnavailable),
+        (Exception(1205, "Lock wait timeout exceeded; try restarting transaction"), StoreUnavailable),
+        (Exception(1213, "Deadlock found when trying to get lock"), StoreUnavailable),
+        (Exception(1146, "Table 'trinco_fence' doesn't exist"), Exception),
+        (Exception(), Exception),
+    ],
+)
+def test_a_lock_timeout_is_known_by_the_codes_of_other_drivers(error: Exception, expected: type[Exception]) -> None:
+    def fail(*call: Any) -> None:
+        raise error
+
+    cursor = SimpleNamespace(execute=fail, close=lambda: None)
+    connection = SimpleNamespace(cursor=lambda: cursor, rollback=lambda: None, close=lambda: None)
+    guard = ConnectingSQLGuard(lambda: connection, paramstyle="format")
+    with pytest.raises(Exception) as raised:  # noqa: PT011
+        guard.fenced("nightly", 5).__enter__()
+    assert type(raised.value) is expected
+
+
+def test_what_is_no_lock_timeout_on_the_way_in_stays_the_databases_own_error(sqlite: SQLite) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        ConnectingSQLGuard(sqlite.connect).fenced("nightly", 5).__enter__()
+
+
+def test_a_lock_timeout_inside_a_block_is_the_blocks_own(sqlite: SQLite) -> None:
+    prepare(sqlite)
+    error = sqlite3.OperationalError("database is locked")
+    with pytest.raises(sqlite3.OperationalError) as raised, ConnectingSQLGuard(sqlite.connect).fenced("nightly", 5):
+        raise error
+    assert raised.value is error

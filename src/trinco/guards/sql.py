@@ -28,10 +28,10 @@ the winner's row. Rows are never deleted.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any, TypeAlias
 
-from trinco.core.errors import UsageError
+from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.guards.stale import StaleToken, require_token
 
 Connection: TypeAlias = Any
@@ -43,6 +43,12 @@ BLOCK = "trinco_block"
 """The savepoint that shows whether a block's transaction is still the one that began."""
 IDLE = 0
 """As PostgreSQL's drivers say that no transaction is open."""
+SQLITE_LOCKED = (5, 6)
+"""SQLITE_BUSY and SQLITE_LOCKED, each the low byte of several codes."""
+SQLSTATES_LOCKED = ("55P03", "57014", "40P01", "40001")
+"""A lock or a statement took too long; a deadlock; a conflict with another transaction."""
+MYSQL_LOCKED = (1205, 1213)
+"""A lock took too long; a deadlock."""
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s", "numeric": ":{}", "named": ":value{}"}
 
 CREATE = (
@@ -174,28 +180,29 @@ class ConnectingSQLGuard:
     """Marks for effects that are *not* in the database (see ``http``): a connection of its own for every block.
 
     The mark is committed before the block begins, for if it were lost in a crash after the effect, an older token could
-    follow; then the row is locked again, and stays so until the block ends.
+    follow; then the row is locked again, and stays so until the block ends. So one block is inside at a time, also of
+    those with the same token: one that waits for another of its own token, waits for itself.
     """
 
     def __init__(self, connect: Callable[[], Connection], table: str = TABLE, paramstyle: str | None = None) -> None:
         """``connect`` makes a connection, which is closed after the block. In an ASGI application enter and leave run
         in different threads: with sqlite3 pass ``check_same_thread=False``. And give the marks a SQLite file of their
-        own: it is locked as a whole for as long as a block lasts."""
+        own: it is locked as a whole for as long as a block lasts. How long a block waits for another is a setting of
+        the connection (sqlite3's ``timeout``, PostgreSQL's ``lock_timeout``, which is for ever by itself)."""
         self._connect = connect
         self._table = table
         self._paramstyle = paramstyle
 
     @contextmanager
     def fenced(self, resource: str, token: int) -> Iterator[None]:
-        connection = self._connect()
-        try:
+        """``StaleToken``, or ``StoreUnavailable`` if the database does not let the block in in time."""
+        with closing(self._connect()) as connection, ExitStack() as block:
             guard = SQLGuard(connection, self._table, self._paramstyle)
-            with guard.fenced(resource, token):
-                pass
-            with guard.fenced(resource, token):
-                yield
-        finally:
-            connection.close()
+            with _entering(resource):
+                with guard.fenced(resource, token):
+                    pass
+                block.enter_context(guard.fenced(resource, token))
+            yield
 
 
 def require_changed(cursor: Cursor, resource: str, token: int) -> None:
@@ -235,7 +242,31 @@ def _ended_inside(resource: str) -> UsageError:
     )
 
 
+@contextmanager
+def _entering(resource: str) -> Iterator[None]:
+    """Only around the way in: what a database says in the middle of a block is the block's own. Its words are the
+    cause and no part of the message, which clients are shown."""
+    try:
+        yield
+    except Exception as error:
+        if _is_locked_out(error):
+            raise StoreUnavailable(
+                f"the database gave up waiting for those who are inside '{resource}' or in its way; try again"
+            ) from error
+        raise
+
+
 # Drivers
+
+
+def _is_locked_out(error: Exception) -> bool:
+    """Whether others were in the way, as sqlite3 says it; psycopg; psycopg2; the drivers of MySQL."""
+    sqlstate = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+    return (
+        getattr(error, "sqlite_errorcode", 0) & 0xFF in SQLITE_LOCKED
+        or sqlstate in SQLSTATES_LOCKED
+        or (bool(error.args) and error.args[0] in MYSQL_LOCKED)
+    )
 
 
 def _fence_of(row: Any) -> int:
