@@ -4,6 +4,7 @@ import io
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,17 +101,20 @@ def side(request: pytest.FixtureRequest) -> Side:
     return SIDES[request.param]
 
 
+def made(kind: str, folder: Path, timeout: float = 20) -> Any:
+    if kind == "memory":
+        return MemoryGuard(timeout)
+    if kind == "folder":
+        return FolderGuard(folder, timeout)
+    database = SQLite(folder / "marks.db")
+    with closing(database.connect()) as connection:
+        SQLGuard(connection).create_table()
+    return ConnectingSQLGuard(lambda: database.connect(timeout))
+
+
 @pytest.fixture(params=["memory", "folder", "sql"])
 def guard(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "memory":
-        return MemoryGuard()
-    if request.param == "folder":
-        return FolderGuard(tmp_path)
-    database = SQLite(tmp_path / "marks.db")
-    connection = database.connect()
-    SQLGuard(connection).create_table()
-    connection.close()
-    return ConnectingSQLGuard(database.connect)
+    return made(request.param, tmp_path)
 
 
 def test_a_late_token_is_answered_412_with_the_reason(side: Side, guard: Any) -> None:
@@ -169,13 +173,29 @@ def test_another_header_may_carry_the_token(side: Side) -> None:
     assert side.ask(app, x_fence="4")[0] == 412
 
 
-def test_a_guard_that_cannot_tell_in_time_is_503(side: Side) -> None:
-    guard = MemoryGuard(timeout=0.02)
+@pytest.mark.parametrize("kind", ["memory", "folder", "sql"])
+def test_a_guard_that_cannot_tell_in_time_is_503(side: Side, kind: str, tmp_path: Path) -> None:
+    guard = made(kind, tmp_path, timeout=0.02)
     with guard.fenced("nightly", 5):
         status, body = side.ask(side.fenced(guard), "6")
     assert status == 503
     assert "inside" in body
     assert side.ask(side.fenced(guard), "6")[0] == 200
+
+
+@pytest.mark.parametrize(("kind", "status"), [("memory", 200), ("folder", 503), ("sql", 503)])
+def test_a_request_inside_a_request_with_its_token_passes_only_where_marks_are_in_memory(
+    kind: str, status: int, tmp_path: Path
+) -> None:
+    def asks_again(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        start_response("200 OK", [])
+        return [str(ask_wsgi(inner, "5")[0]).encode()]
+
+    guard = made(kind, tmp_path, timeout=0.02)
+    inner = WSGIFencingMiddleware(wsgi_app, guard, resource="nightly")
+    outer = WSGIFencingMiddleware(asks_again, guard, resource="nightly")
+    assert ask_wsgi(outer, "5") == (200, str(status))
+    assert ask_wsgi(inner, "5")[0] == 200
 
 
 def test_an_application_that_fails_is_inside_no_more(side: Side, guard: Any) -> None:

@@ -5,8 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,68 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.rows import class_row, dict_row, kwargs_row, namedtuple_row, scalar_row
 
-from tests.guards.databases import Database, PostgreSQL, SQLite
-from tests.stores.postgres_server import PostgresServer
+from tests.guards.databases import Database, PostgreSQL, SQLite, do, effect, effects, prepare, wait_for_a_lock
 from trinco.core.errors import TrincoError, UsageError
-from trinco.guards import ConnectingSQLGuard, SQLGuard, StaleToken, require_changed
+from trinco.guards import SQLGuard, StaleToken, require_changed
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def postgres(postgres_server: PostgresServer) -> PostgreSQL:
-    """An empty one."""
-    with postgres_server.connect() as connection:
-        connection.execute("DROP TABLE IF EXISTS trinco_fence, effects")
-    return PostgreSQL(postgres_server.url)
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> SQLite:
-    return SQLite(tmp_path / "app.db")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> Database:
-    made: Database = request.getfixturevalue(request.param)
-    prepare(made)
-    return made
-
-
-def prepare(database: Database) -> None:
-    connection = database.connect()
-    SQLGuard(connection).create_table()
-    serial = "SERIAL" if isinstance(database, PostgreSQL) else "INTEGER"
-    connection.cursor().execute(f"CREATE TABLE effects (id {serial} PRIMARY KEY, token BIGINT)")
-    connection.commit()
-    connection.close()
-
-
-@pytest.fixture
-def connections(database: Database) -> Iterator[Callable[[], Any]]:
-    """Makes connections, and closes them."""
-    made: list[Any] = []
-
-    def connect() -> Any:
-        made.append(database.connect())
-        return made[-1]
-
-    yield connect
-    for connection in made:
-        connection.close()
-
-
-def effect(cursor: Any, token: int) -> None:
-    cursor.execute(f"INSERT INTO effects (token) VALUES ({token})")
-
-
-def do(connection: Any, token: int, resource: str = "nightly") -> bool:
-    try:
-        with SQLGuard(connection).fenced(resource, token) as cursor:
-            effect(cursor, token)
-    except StaleToken:
-        return False
-    return True
 
 
 def do_and_fail(connection: Any, token: int, before: Callable[[], None] = lambda: None) -> None:
@@ -92,15 +34,6 @@ def do_and_fail(connection: Any, token: int, before: Callable[[], None] = lambda
 def near(connection: Any, chance: random.Random) -> int:
     """A token that may just be too small by the time it is used."""
     return (SQLGuard(connection).highest("nightly") or 10) + chance.randrange(-2, 3)
-
-
-def effects(connection: Any) -> list[int]:
-    """In the order in which they took place: ids are given out under the row's lock."""
-    cursor = connection.cursor()
-    cursor.execute("SELECT token FROM effects ORDER BY id")
-    found = [int(token) for (token,) in cursor.fetchall()]
-    connection.rollback()
-    return found
 
 
 # One after the other
@@ -351,12 +284,6 @@ def test_at_stricter_levels_the_second_transaction_fails_whatever_its_token(
         assert do(first, 5) is False
 
 
-def wait_for_a_lock(watch: Any) -> None:
-    end = time.monotonic() + 10
-    while not watch.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone():
-        assert time.monotonic() < end, "nobody waits"
-
-
 def test_many_transactions_at_once_never_go_down(database: Database, connections: Callable[[], Any]) -> None:
     start = threading.Barrier(6)
 
@@ -376,7 +303,8 @@ def test_many_transactions_at_once_never_go_down(database: Database, connections
 
 WRITER = """
 import sqlite3, sys, random
-from tests.guards.test_sql import do, near
+from tests.guards.databases import do
+from tests.guards.test_sql import near
 connection = sqlite3.connect(sys.argv[1], timeout=20)
 chance = random.Random(int(sys.argv[2]))
 print(sum(do(connection, near(connection, chance)) for _ in range(40)))
@@ -393,35 +321,3 @@ def test_processes_on_one_sqlite_file_never_go_down(sqlite: SQLite) -> None:
     connection.close()
     assert in_order == sorted(in_order)
     assert accepted == len(in_order) >= 40
-
-
-# Marks for effects elsewhere
-
-
-def test_a_mark_for_an_effect_elsewhere_is_committed_before_the_effect(database: Database) -> None:
-    guard = ConnectingSQLGuard(database.connect)
-    connection = database.connect()
-    with pytest.raises(ZeroDivisionError), guard.fenced("nightly", 6):
-        raise ZeroDivisionError
-    assert SQLGuard(connection).highest("nightly") == 6
-    connection.close()
-    with pytest.raises(StaleToken):
-        guard.fenced("nightly", 5).__enter__()
-
-
-def test_while_an_effect_elsewhere_goes_on_a_larger_token_waits(postgres: PostgreSQL) -> None:
-    prepare(postgres)
-    guard = ConnectingSQLGuard(postgres.connect)
-    order: list[int] = []
-
-    def enter(token: int) -> None:
-        with guard.fenced("nightly", token):
-            order.append(token)
-
-    with postgres.connect(autocommit=True) as watch, ThreadPoolExecutor() as pool:
-        with guard.fenced("nightly", 5):
-            later = pool.submit(enter, 6)
-            wait_for_a_lock(watch)
-            order.append(5)
-        later.result(10)
-    assert order == [5, 6]

@@ -125,7 +125,9 @@ class FileGuard:
 
 
 class FolderGuard:
-    """Marks for many resources, one file each, for effects that are elsewhere (see ``http``)."""
+    """Marks for many resources, one file each, for effects that are elsewhere (see ``http``). One block is inside a
+    resource at a time, also of those with the same token: one that waits for another of its own token, waits for
+    itself, and is refused after ``timeout``."""
 
     def __init__(self, folder: str | os.PathLike[str], timeout: float = BUSY_SECONDS) -> None:
         self._folder = os.path.realpath(folder)
