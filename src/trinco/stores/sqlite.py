@@ -62,25 +62,27 @@ WAITERS = 64
 class SQLiteStore(Store):
     """``boot`` is for tests; None asks the system."""
 
-    __slots__ = ("_boot", "_clock", "_path")
+    __slots__ = ("_asked", "_boot", "_clock")
 
     def __init__(
         self, path: str, *, t_max: float = 60.0, clock: "Callable[[], float]" = boottime, boot: Boot | None = None
     ) -> None:
         try:
-            self._path = os.path.realpath(path)  # a link to a file is that file
+            self._asked = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
         except FileNotFoundError:
             raise ConfigError(
                 f"sqlite:///{path}: the current folder is gone: go to another one, or give the whole path"
             ) from None
-        super().__init__(f"sqlite:///{self._path}", "one-access", "this host", local=True, t_max=t_max)
+        url = f"sqlite:///{os.path.realpath(self._asked)}"  # a link to a file is that file
+        super().__init__(url, "one-access", "this host", local=True, t_max=t_max)
         self._clock = clock
         self._boot = boot
 
     def connect(self, address: str, timeout: float = 5.0) -> "SQLiteLink":
+        """Where a symbolic link leads is asked each time: it may have been switched since."""
         boot = self._boot or this_boot()
-        database = Database(self._path, self.url, boot, self.t_max, self._clock, timeout)
-        return SQLiteLink(database, WakeFolder(f"{self._path}-wake", address), self.t_max, self._clock)
+        database = Database(self._asked, boot, self.t_max, self._clock, timeout)
+        return SQLiteLink(database, WakeFolder(f"{database.path}-wake", address), self.t_max, self._clock)
 
 
 class SQLiteLink(WakingLink):

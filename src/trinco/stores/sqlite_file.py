@@ -136,27 +136,28 @@ def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
 
 
 class Database:
-    """An open file. ``floor``: no token of a new lock is smaller. ``closed_until``: before that moment nothing may be
-    granted, because the file comes from another machine."""
+    """An open file. ``path``: the file itself, where ``asked`` led when it was opened. ``floor``: no token of a new
+    lock is smaller. ``closed_until``: before that moment nothing may be granted, because the file comes from another
+    machine."""
 
     __slots__ = (
+        "_asked",
         "_boot",
         "_clock",
         "_companions",
         "_identity",
-        "_path",
         "_t_max",
         "closed_until",
         "connection",
         "floor",
+        "path",
         "url",
     )
 
-    def __init__(
-        self, path: str, url: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float
-    ) -> None:
-        self._path = path
-        self.url = url
+    def __init__(self, asked: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float) -> None:
+        self._asked = asked
+        self.path = os.path.realpath(asked)
+        self.url = f"sqlite:///{self.path}"
         self._boot = boot
         self._t_max = t_max
         self._clock = clock
@@ -168,15 +169,17 @@ class Database:
         self.connection = self._opened()
         try:
             self._patiently(self._begin, timeout)
-            self._identity = identity or identity_of(self._path)
-            self._companions = companions_of(self._identity, found_beside(self._path))
+            self._identity = identity or identity_of(self.path)
+            self._companions = companions_of(self._identity, found_beside(self.path))
+            if identity_of(self._asked) == NOWHERE:
+                self._asked = self.path  # it goes through a folder that is not there, and up again
             self.check_still_there()
         except BaseException:
             self.close()
             raise
 
     def _require_folder(self) -> None:
-        folder = os.path.dirname(self._path)
+        folder = os.path.dirname(self.path)
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
         except OSError as error:
@@ -195,7 +198,7 @@ class Database:
         """Which file it is, if there is one. Judged before SQLite opens it: even to read it would make files beside it
         that are ours, and that whoever may write this one may not."""
         try:
-            found = os.stat(self._path)
+            found = os.stat(self.path)
         except PermissionError as error:
             raise StoreForbidden(
                 f"{self.url}: we may not look into its folder ({error.strerror}): choose another path"
@@ -204,9 +207,9 @@ class Database:
             found = None
         if found is not None:
             self._require_plain(found)
-        self._require_writable(os.path.dirname(self._path) if found is None else self._path)
+        self._require_writable(os.path.dirname(self.path) if found is None else self.path)
         for companion in COMPANIONS:
-            self._require_writable(self._path + companion)
+            self._require_writable(self.path + companion)
         return None if found is None else (found.st_dev, found.st_ino)
 
     def _require_plain(self, found: os.stat_result) -> None:
@@ -229,7 +232,7 @@ class Database:
     def _opened(self) -> sqlite3.Connection:
         try:
             return sqlite3.connect(
-                self._path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
+                self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
             )
         except sqlite3.Error as error:
             raise in_words(self.url, error) from None
@@ -276,7 +279,7 @@ class Database:
         self.connection.execute("PRAGMA synchronous=NORMAL")
         self.connection.execute("PRAGMA wal_autocheckpoint=0")
         self.settle()
-        if NOWHERE in found_beside(self._path):
+        if NOWHERE in found_beside(self.path):
             self._require_log()  # the file was restored from a copy in another mode
             self._described()  # SQLite makes the log when it first reads
 
@@ -373,12 +376,17 @@ class Database:
     def check_still_there(self) -> None:
         """A file that was removed or replaced excludes nobody who comes now. Nor do its log and its index: SQLite
         makes others for whoever opens the file next, and removes them only when nobody has it open."""
-        if identity_of(self._path) != self._identity:
-            raise self._replaced(self._path)
+        if identity_of(self.path) != self._identity:
+            raise self._replaced(self.path)
         beside = () if self._companions is None else self._companions.found  # none once it is closed
         for suffix, ours in zip(COMPANIONS, beside, strict=False):
-            if ours == NOWHERE or identity_of(self._path + suffix) != ours:
-                raise self._replaced(self._path + suffix)
+            if ours == NOWHERE or identity_of(self.path + suffix) != ours:
+                raise self._replaced(self.path + suffix)
+        if self._asked != self.path and identity_of(self._asked) != self._identity:
+            raise StoreUnavailable(
+                f"{self.url}: {self._asked} led to this file and leads elsewhere since (a symbolic link was switched): "
+                f"what it protected may be taken by others; connect again"
+            )
 
     def _replaced(self, path: str) -> StoreUnavailable:
         return StoreUnavailable(
