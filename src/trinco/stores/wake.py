@@ -19,10 +19,10 @@ from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read, Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
-from trinco.leases.operation import Answer, Grade, Operation, Request, Yield
+from trinco.leases.operation import TOKEN_LIMIT, Answer, Grade, Operation, Request, Yield
 from trinco.leases.owner import ADDRESS_DIGITS, address_of
 from trinco.stores.clock import wall_microseconds
-from trinco.stores.store import NO_DESCRIPTOR, Failed, Hint, Link
+from trinco.stores.store import EXHAUSTED, NO_DESCRIPTOR, Failed, Hint, Link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,9 +76,10 @@ def _is_address(name: str) -> bool:
 class WakingLink(Link):
     """A link to a store that answers at once and leaves the waking to its clients."""
 
-    __slots__ = ("_limits",)
+    __slots__ = ("_limits", "_url")
 
-    def __init__(self, t_max: float, waiters: int) -> None:
+    def __init__(self, url: str, t_max: float, waiters: int) -> None:
+        self._url = url
         self._limits = Limits(t_max, waiters)
 
     # What a store has to do
@@ -122,6 +123,8 @@ class WakingLink(Link):
 
         def run(item: Item, now: float) -> "Change":
             change = item.apply(operation, now, limits)
+            if change[0].token >= TOKEN_LIMIT:
+                raise NotNow(f"{self._url}: '{resource}': {EXHAUSTED}; it was not done")
             if change[0].waiters and isinstance(operation, (Request, Yield)) and operation.wait:
                 self._listen()  # before anybody can read that we wait, and ring
             return change
