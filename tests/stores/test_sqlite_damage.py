@@ -160,7 +160,8 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 @pytest.mark.parametrize("table", ["trinco_store", "trinco_lock", "TRINCO_LOCK"])
 def test_a_view_in_place_of_a_table_is_refused_and_not_computed(connect: Connect, file: Path, table: str) -> None:
     connect(ONE).close()
-    damage(file, f"DROP TABLE {table}", f"CREATE VIEW {table} AS {ENDLESS} SELECT sum(i) FROM n")
+    columns = ", ".join(f"sum(i) AS {each}" for each in ("id", *OF_A_LOCK, *OF_THE_FILE))
+    damage(file, f"DROP TABLE {table}", f"CREATE VIEW {table} AS {ENDLESS} SELECT {columns} FROM n")
     with pytest.raises(StoreUnavailable, match=f"a view '{table}' stands where tables of ours should"):
         connect(TWO)
 
