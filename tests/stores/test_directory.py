@@ -22,13 +22,24 @@ from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.bases.object_store import ObjectStore
 from trinco.leases.claim import Claim
 from trinco.leases.item import Limits
-from trinco.leases.operation import Answer, Commit, Extend, Grade, Operation, Release, Request
+from trinco.leases.operation import (
+    TICKET_LIMIT,
+    TOKEN_LIMIT,
+    Answer,
+    Commit,
+    Extend,
+    Grade,
+    Operation,
+    Release,
+    Request,
+)
 from trinco.leases.owner import client_of, owner_name
 from trinco.leases.plan import Plan
 from trinco.leases.row import Kind, Named
 from trinco.stores import directory
 from trinco.stores.clock import boottime
-from trinco.stores.directory import DirectoryLink, DirectoryStore, granularity_of, read, segment, written
+from trinco.stores.directory import DirectoryLink, DirectoryStore, granularity_of, segment
+from trinco.stores.directory_entry import file_name, read, written
 from trinco.stores.store import Failed
 
 ADDRESS = "0" * 20
@@ -374,11 +385,11 @@ def test_odd_names_are_locks_like_any_other(store: DirectoryStore) -> None:
     st.builds(
         Named,
         st.sampled_from([Kind.HELD, Kind.WAITING, Kind.TOKEN]),
-        st.builds(Claim, names, st.integers(0, 2**53), st.binary(max_size=16)),
+        st.builds(Claim, names, st.integers(0, TOKEN_LIMIT - 1), st.binary(max_size=16)),
         st.floats(0, 1e9),
-        st.none() | st.integers(0, 2**52),
-        st.integers(0, 2**53),
-        st.none() | st.integers(0, 2**53),
+        st.none() | st.integers(0, TICKET_LIMIT - 1),
+        st.integers(0, TOKEN_LIMIT - 1),
+        st.none() | st.integers(0, TOKEN_LIMIT - 1),
         st.none() | st.binary(max_size=4096),
     )
 )
@@ -399,6 +410,78 @@ def test_an_entry_that_says_that_it_lasts_less_than_nothing_is_unknown() -> None
         assert read(written(Named(Kind.HELD, ME, 10)).replace(b"ttl 10.0", f"ttl {ttl}".encode())) is None
 
 
+OUT_OF_RANGE = [
+    Named(Kind.TOKEN, OTHER, 0, token=10**25),
+    Named(Kind.TOKEN, OTHER, 0, token=TOKEN_LIMIT),
+    Named(Kind.TOKEN, OTHER, 0, token=-1),
+    Named(Kind.WAITING, OTHER, 10, ticket=TICKET_LIMIT),
+    Named(Kind.WAITING, OTHER, 10, ticket=-1),
+    Named(Kind.HELD, OTHER.but(attempt=TOKEN_LIMIT), 10),
+    Named(Kind.HELD, OTHER.but(attempt=-1), 10),
+    Named(Kind.HELD, OTHER, 10, renewal=TOKEN_LIMIT),
+    Named(Kind.HELD, OTHER, 10, renewal=-1),
+]
+
+
+def leave(store: DirectoryStore, named: Named) -> Path:
+    content = written(named)
+    path = garbage(store).with_name(file_name(named.kind, content))
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("named", OUT_OF_RANGE)
+def test_an_entry_with_a_number_that_nobody_writes_is_named_and_counts_as_held_until_t_max(
+    store: DirectoryStore, me: Client, named: Named
+) -> None:
+    path = leave(store, named)
+    with trinco.connect(store.url) as locks:
+        info = locks.inspect(LOCK)
+        assert info.held
+        assert f"'{LOCK}/{path.name}' in the store is none of Trinco's entries" in info.why
+    assert me.grade(Request(ME, 10)) is Grade.REFUSED
+    make_older(path, store.t_max + 1)
+    assert me.do(Request(ME, 10, token=5)).token == 5
+
+
+def test_the_last_token_is_not_followed_by_any_and_whoever_asks_is_told_so(store: DirectoryStore) -> None:
+    path = leave(store, Named(Kind.TOKEN, OTHER, 0, token=TOKEN_LIMIT - 1))
+    with trinco.connect(store.url) as locks:
+        with pytest.raises(StoreUnavailable, match=f"'{LOCK}': the lock's token cannot grow any more: take another"):
+            locks.lock(LOCK, ttl=1).try_acquire()
+        assert not locks.inspect(LOCK).held
+        path.unlink()
+        assert locks.lock(LOCK, ttl=1).try_acquire()
+
+
+def test_whoever_holds_the_last_token_renews_and_gives_back(store: DirectoryStore, me: Client, other: Client) -> None:
+    assert me.do(Request(ME, 10, token=TOKEN_LIMIT - 1)).token == TOKEN_LIMIT - 1
+    assert me.grade(Extend(ME, 10, 1)) is Grade.COMMITTED
+    assert other.grade(Request(OTHER, 10, token=5)) is Grade.REFUSED
+    assert me.grade(Release(ME)) is Grade.DONE
+    assert other.grade(Request(OTHER, 10, token=5)) is Grade.FAILED
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/etc/hostname", path)])
+def test_a_folder_whose_name_cannot_be_read_hides_none_of_the_others(
+    make: Callable[[str], None], store: DirectoryStore, me: Client
+) -> None:
+    me.do(Request(ME, 10))
+    (Path(store.path) / "somebody-elses").mkdir()
+    make(str(Path(store.path) / "somebody-elses" / ".name"))
+    assert list(me.link.names()) == [LOCK]
+
+
+def test_too_many_open_files_are_not_taken_for_an_empty_store(me: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def used_up(path: str, flags: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files", path)
+
+    me.do(Request(ME, 10))
+    monkeypatch.setattr(os, "open", used_up)
+    with pytest.raises(StoreUnavailable, match="too many files are open"):
+        me.link.names()
+
+
 # Too much of it
 
 
@@ -407,7 +490,7 @@ def leftovers(store: DirectoryStore, count: int, age: float) -> None:
     old = time.time_ns() - int(age * 1e9)
     for number in range(count):
         content = written(Named(Kind.HELD, Claim(f"gone/{number}", 1), 10))
-        path = folder / directory.file_name(Kind.HELD, content)
+        path = folder / file_name(Kind.HELD, content)
         path.write_bytes(content)
         os.utime(path, ns=(old, old))
 

@@ -1,5 +1,6 @@
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -293,6 +294,72 @@ def test_a_folder_may_be_deeper_than_a_socket_address_is_long(tmp_path: Path) ->
         stand_in_line(waiter, EVE, ticket=1)
         apply(holder, Release(ANA))
         assert hints_within(waiter, 5) == [EVE.owner]
+
+
+def test_a_folder_of_names_that_leads_elsewhere_is_not_used_and_loses_nothing(
+    connect: Connect, file: Path, tmp_path: Path
+) -> None:
+    papers = tmp_path / "papers"
+    papers.mkdir(0o700)
+    (papers / "thesis.txt").write_text("x")
+    Path(f"{file}-wake").symlink_to(papers)
+    _leave_a_socket(papers / THREE)
+    _assert_waits_without_being_rung(connect)
+    assert sorted(each.name for each in papers.iterdir()) == [THREE, "thesis.txt"]
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_folder_of_names_that_others_may_write_to_is_not_used(connect: Connect, file: Path, mode: int) -> None:
+    wake = Path(f"{file}-wake")
+    wake.mkdir()
+    wake.chmod(mode)
+    _leave_a_socket(wake / THREE)
+    _assert_waits_without_being_rung(connect)
+    assert os.listdir(wake) == [THREE]
+
+
+def test_nothing_but_sockets_with_names_of_ours_is_swept(connect: Connect, file: Path) -> None:
+    wake = Path(f"{file}-wake")
+    wake.mkdir(0o700)
+    for name in ("thesis.txt", "old.new", THREE, f"{THREE}.new"):
+        (wake / name).write_text("x")
+        os.utime(wake / name, (0, 0))
+    for name in ("a-socket-of-somebody", f"{ONE}.new", ONE):
+        _leave_a_socket(wake / name)
+        os.utime(wake / name, (0, 0))
+    connect(TWO).expect_hints(EVE.owner)
+    kept = ["thesis.txt", "old.new", THREE, f"{THREE}.new", "a-socket-of-somebody", TWO]
+    assert sorted(os.listdir(wake)) == sorted(kept)
+
+
+def test_whoever_rings_at_a_file_leaves_it_alone(connect: Connect, file: Path) -> None:
+    holder, waiter = connect(ONE), connect(TWO)
+    take(holder, ANA)
+    stand_in_line(waiter, EVE, ticket=1)
+    place = Path(f"{file}-wake", TWO)
+    place.unlink()
+    place.write_text("x")
+    apply(holder, Release(ANA))
+    assert place.read_text() == "x"
+
+
+def _assert_waits_without_being_rung(connect: Connect) -> None:
+    """And keeps its place in line: its silence proves nothing."""
+    holder, waiter, late = connect(ONE), connect(TWO), connect(THREE)
+    take(holder, ANA)
+    assert stand_in_line(waiter, EVE, ticket=1).grade is Grade.REFUSED
+    assert waiter.fileno() == NO_DESCRIPTOR
+    apply(holder, Release(ANA))
+    assert take(late, KIM).grade is Grade.REFUSED
+    assert is_granted(stand_in_line(waiter, EVE, ticket=1))
+
+
+def _leave_a_socket(path: Path) -> None:
+    """That nobody listens to."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as bound:
+        bound.bind(f"/proc/self/fd/{folder}/{path.name}")  # a whole path may be too long
+    os.close(folder)
 
 
 def _leave_a_dead_waiter(file: Path) -> None:

@@ -257,6 +257,42 @@ def test_a_symbolic_link_is_the_file_itself(connect: Connect, file: Path) -> Non
         assert take(other, EVE).grade is Grade.REFUSED
 
 
+@pytest.fixture
+def current(tmp_path: Path) -> Path:
+    """A folder by another name, as those who deploy a program have it."""
+    for release in ("r1", "r2"):
+        (tmp_path / release).mkdir()
+    link = tmp_path / "current"
+    link.symlink_to("r1")
+    return link
+
+
+def _switch(link: Path) -> None:
+    other = link.with_name("next")
+    other.symlink_to("r2")
+    other.rename(link)
+
+
+def test_whoever_holds_by_a_symbolic_link_that_was_switched_is_told_so_and_has_lost_it(current: Path) -> None:
+    clock = Clock()
+    store = SQLiteStore(str(current / "locks.db"), clock=clock)
+    with closing(store.connect(ONE)) as link:
+        assert is_granted(take(link, ANA))
+        _switch(current)
+        clock.now += 2
+        assert_unavailable(lambda: apply(link, Extend(ANA, 30, 1)), "current/locks.db .* link was switched")
+    with closing(store.connect(ONE)) as again, closing(SQLiteStore(str(current / "locks.db")).connect(TWO)) as other:
+        assert apply(again, Extend(ANA, 30, 1)).grade is Grade.GONE
+        assert is_granted(take(other, EVE))
+        assert take(again, ANA).grade is Grade.REFUSED
+
+
+def test_a_path_through_a_folder_that_is_not_there_and_up_again_can_be_used(connect: Connect, file: Path) -> None:
+    take(connect(), ANA)
+    with closing(SQLiteStore(str(file.parent / "nowhere" / ".." / file.name)).connect(TWO)) as other:
+        assert take(other, EVE).grade is Grade.REFUSED
+
+
 def test_a_device_is_refused_and_nothing_is_left_beside_it() -> None:
     beside = [Path("/dev/null" + suffix) for suffix in ("-journal", "-wal", "-shm", "-wake")]
     before = [each.exists() for each in beside]

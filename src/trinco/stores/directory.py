@@ -33,7 +33,6 @@ A file system that hangs (a network mount without its server) hangs the caller: 
 import errno
 import os
 from contextlib import suppress
-from hashlib import sha256
 from stat import S_ISREG
 from time import monotonic
 
@@ -41,11 +40,13 @@ from trinco.core.errors import StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Access, Delete, Done, List, Listing, Put, Reply
 from trinco.leases.bases.listed import MANY_ROWS
 from trinco.leases.claim import Claim
+from trinco.leases.operation import TOKEN_LIMIT
 from trinco.leases.row import Kind, Named, Row
 from trinco.leases.terms import RHO, T_MAX
 from trinco.stores import descriptors
 from trinco.stores.clock import boottime
-from trinco.stores.store import Failed, Link, Store
+from trinco.stores.directory_entry import DIGEST_DIGITS, digest, file_name, read, written
+from trinco.stores.store import EXHAUSTED, Failed, Link, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,13 +54,11 @@ if TYPE_CHECKING:
 
     Stamp = Callable[[], int]
 
-HEAD = "trinco lease 1"
 MAX_FILE_BYTES = 8192
 """An entry of 4 KiB and what stands before it; a larger file is none of ours."""
 MAX_FILES = 16_384
 """A folder with more is not scanned to its end."""
 MAX_SEGMENT = 150
-DIGEST_DIGITS = 32
 NAME_FILE = ".name"
 UNFINISHED = ".new-"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.")
@@ -97,7 +96,7 @@ class DirectoryStore(Store):
 
 
 class DirectoryLink(Link):
-    __slots__ = ("_ahead", "_count", "_mark", "granularity", "store")
+    __slots__ = ("_ahead", "_count", "_exhausted", "_mark", "granularity", "store")
 
     def __init__(self, store: DirectoryStore) -> None:
         self.store = store
@@ -106,6 +105,8 @@ class DirectoryLink(Link):
         self._count = 0
         self._ahead: dict[tuple[str, int, int], float] = {}
         """Files with a stamp of the future, and when we first saw each."""
+        self._exhausted: set[str] = set()
+        """Folders that had the last token when they were listed."""
 
     def send(self, resource: str, access: Access) -> Reply:
         folder = os.path.join(self.store.path, segment(resource))
@@ -145,7 +146,12 @@ class DirectoryLink(Link):
                 row = None if each.name.startswith(".") else self._row(each, now)
                 if row is not None:
                     rows.append(row)
+        self._note_last_token(folder, rows)
         return Listing(self._bounded(rows), self.granularity)
+
+    def _note_last_token(self, folder: str, rows: list[Row]) -> None:
+        last = any(row.is_token and row.named.token == TOKEN_LIMIT - 1 for row in rows)
+        (self._exhausted.add if last else self._exhausted.discard)(folder)
 
     def _row(self, found: "os.DirEntry[str]", now: int) -> Row | None:
         """None for what was removed while we looked."""
@@ -182,6 +188,9 @@ class DirectoryLink(Link):
         )
 
     def _put(self, folder: str, resource: str, named: Named) -> Reply:
+        """A renewal needs no token, and whoever holds the last one may keep it."""
+        if folder in self._exhausted and named.kind is Kind.HELD and not named.renewal:
+            return Failed(f"the store {self.store.url}: '{resource}': {EXHAUSTED}; it was not done")
         if not os.path.exists(os.path.join(folder, NAME_FILE)):
             os.makedirs(folder, exist_ok=True)
             self._write(folder, NAME_FILE, resource.encode())
@@ -235,7 +244,7 @@ def segment(resource: str) -> str:
         encoded = "%2e" + encoded[1:]
     if len(encoded) <= MAX_SEGMENT:
         return encoded
-    return f"{encoded[: MAX_SEGMENT - DIGEST_DIGITS]}~{_digest(resource.encode())}"
+    return f"{encoded[: MAX_SEGMENT - DIGEST_DIGITS]}~{digest(resource.encode())}"
 
 
 def _encoded(character: str) -> str:
@@ -264,60 +273,6 @@ def granularity_of(stamp: "Stamp", limit: float = PROBE_SECONDS) -> float:
     if whole_seconds or second <= first:
         return COARSEST_SECONDS
     return min(max((second - first) / SECOND_NS, FINEST_SECONDS), COARSEST_SECONDS)
-
-
-# What a file holds
-
-
-def written(named: Named) -> bytes:
-    """Lines for people and for us, and after them the signed entry as it is."""
-    claim = named.claim
-    ticket, token = (_text(number) for number in (named.ticket, named.token))
-    size = _text(None if named.entry is None else len(named.entry))
-    lines = (
-        HEAD,
-        f"kind {named.kind.value}",
-        f"owner {claim.owner}",
-        f"attempt {claim.attempt}",
-        f"nonce {claim.nonce.hex()}",
-        f"ttl {float(named.ttl)!r}",
-        f"ticket {ticket}",
-        f"renewal {named.renewal}",
-        f"token {token}",
-        f"entry {size}",
-    )
-    return "\n".join((*lines, "")).encode() + (named.entry or b"")
-
-
-def read(content: bytes) -> Named | None:
-    """What ``written`` wrote as exactly these bytes; None if it would not have."""
-    lines = content.split(b"\n", 10)
-    try:
-        kind, owner, attempt, nonce, ttl, ticket, renewal, token, size = (
-            line.decode().partition(" ")[2] for line in lines[1:10]
-        )
-        claim = Claim(owner, int(attempt), bytes.fromhex(nonce))
-        entry = None if _number(size) is None else lines[10]
-        named = Named(Kind(kind), claim, float(ttl), _number(ticket), int(renewal), _number(token), entry)
-    except (ValueError, IndexError):
-        return None
-    return named if named.ttl >= 0 and written(named) == content else None
-
-
-def file_name(kind: Kind, content: bytes) -> str:
-    return f"{kind.value}-{_digest(content)}"
-
-
-def _digest(content: bytes) -> str:
-    return sha256(content).hexdigest()[:DIGEST_DIGITS]
-
-
-def _text(number: int | None) -> str:
-    return "-" if number is None else str(number)
-
-
-def _number(text: str) -> int | None:
-    return None if text == "-" else int(text)
 
 
 # What a listing makes of a file
@@ -351,8 +306,12 @@ def _name_in(folder: str) -> str | None:
     """The lock that a folder is for; None if it is for none."""
     try:
         content = _content(os.path.join(folder, NAME_FILE))
-        return None if content is None else content.decode()
-    except (FileNotFoundError, UnicodeDecodeError):
+        return None if content is None else content.decode() or None
+    except UnicodeDecodeError:
+        return None
+    except OSError as error:
+        if error.errno in descriptors.USED_UP:
+            raise  # it says nothing about this folder
         return None
 
 

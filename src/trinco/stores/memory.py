@@ -71,7 +71,7 @@ class MemoryLink(WakingLink):
     __slots__ = ("_address", "_hints", "_reader", "_store", "_writer")
 
     def __init__(self, store: MemoryStore, address: str) -> None:
-        super().__init__(store.t_max, WAITERS)
+        super().__init__(store.url, store.t_max, WAITERS)
         self._store = store
         self._address = address
         self._hints: dict[str, None] = {}

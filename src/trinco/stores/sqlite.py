@@ -22,6 +22,7 @@ from trinco.leases.item import Item
 from trinco.leases.operation import Release
 from trinco.stores.boot import Boot, this_boot
 from trinco.stores.clock import boottime, wall_microseconds
+from trinco.stores.sqlite_description import START_ANEW
 from trinco.stores.sqlite_file import Database, Patience, in_words, is_busy
 from trinco.stores.sqlite_row import columns_of, item_of
 from trinco.stores.store import Store
@@ -53,7 +54,8 @@ _UPDATE = """UPDATE trinco_lock SET version = version + 1, token = ?, evidence =
 _INSERT = """INSERT INTO trinco_lock
     (token, evidence, owner, attempt, until, ticket, committed, entry, waiters, id, version, name)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + 1, ?) ON CONFLICT DO NOTHING"""
-_NAMES = "SELECT name FROM trinco_lock WHERE substr(name, 1, ?) = ? ORDER BY name"
+_NAMES = """SELECT CAST(name AS BLOB) FROM trinco_lock
+    WHERE typeof(name) = 'text' AND substr(name, 1, ?) = ? ORDER BY name"""
 
 WAITERS = 64
 """So many fit into a row; those beyond poll."""
@@ -62,25 +64,27 @@ WAITERS = 64
 class SQLiteStore(Store):
     """``boot`` is for tests; None asks the system."""
 
-    __slots__ = ("_boot", "_clock", "_path")
+    __slots__ = ("_asked", "_boot", "_clock")
 
     def __init__(
         self, path: str, *, t_max: float = 60.0, clock: "Callable[[], float]" = boottime, boot: Boot | None = None
     ) -> None:
         try:
-            self._path = os.path.realpath(path)  # a link to a file is that file
+            self._asked = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
         except FileNotFoundError:
             raise ConfigError(
                 f"sqlite:///{path}: the current folder is gone: go to another one, or give the whole path"
             ) from None
-        super().__init__(f"sqlite:///{self._path}", "one-access", "this host", local=True, t_max=t_max)
+        url = f"sqlite:///{os.path.realpath(self._asked)}"  # a link to a file is that file
+        super().__init__(url, "one-access", "this host", local=True, t_max=t_max)
         self._clock = clock
         self._boot = boot
 
     def connect(self, address: str, timeout: float = 5.0) -> "SQLiteLink":
+        """Where a symbolic link leads is asked each time: it may have been switched since."""
         boot = self._boot or this_boot()
-        database = Database(self._path, self.url, boot, self.t_max, self._clock, timeout)
-        return SQLiteLink(database, WakeFolder(f"{self._path}-wake", address), self.t_max, self._clock)
+        database = Database(self._asked, boot, self.t_max, self._clock, timeout)
+        return SQLiteLink(database, WakeFolder(f"{database.path}-wake", address), self.t_max, self._clock)
 
 
 class SQLiteLink(WakingLink):
@@ -97,7 +101,7 @@ class SQLiteLink(WakingLink):
     )
 
     def __init__(self, database: Database, wakes: WakeFolder, t_max: float, clock: "Callable[[], float]") -> None:
-        super().__init__(t_max, WAITERS)
+        super().__init__(database.url, t_max, WAITERS)
         self._database = database
         self._execute = database.connection.cursor().execute
         self._wakes = wakes
@@ -118,7 +122,7 @@ class SQLiteLink(WakingLink):
             rows = self._patiently(lambda: self._execute(_NAMES, (len(prefix), prefix)).fetchall())
         except NotNow as reason:
             raise StoreUnavailable(str(reason)) from None
-        return (name for (name,) in rows)
+        return (name for (written,) in rows if (name := _decoded(written)) is not None)
 
     def fileno(self) -> int:
         return self._wakes.fileno()
@@ -201,23 +205,27 @@ class SQLiteLink(WakingLink):
         found = self._found(resource)
         result = change(found[2], self._clock())
         if result[0] is not found[2] and not self._written(resource, found, result[0]):
-            raise AssertionError(f"somebody wrote '{resource}' although we kept other writers out")
+            raise self._damaged(resource, "it cannot be written, although other writers are kept out")
         return result
 
     def _found(self, resource: str) -> "Known":
         key = _key(resource)
-        row = self._execute(_SELECT, (key,)).fetchone()
-        if row is None:
-            return key, 0, Item(max(wall_microseconds(), self._database.floor))
-        if row[0] != resource:
-            raise NotNow(f"{self._database.url}: '{resource}' has the same key as '{row[0]}': choose another name")
         try:
-            return key, row[1], item_of(row)
+            row = self._execute(_SELECT, (key,)).fetchone()
+            if row is None:
+                return key, 0, Item(max(wall_microseconds(), self._database.floor))
+            if row[0] == resource:
+                return key, row[1], item_of(row)
         except ValueError as error:
-            raise StoreUnavailable(
-                f"{self._database.url}: the row of '{resource}' is damaged ({error}): stop everybody who uses the "
-                f"file, move it away and start a new one"
-            ) from None
+            raise self._damaged(resource, str(error)) from None
+        except sqlite3.OperationalError as error:
+            if hasattr(error, "sqlite_errorcode"):
+                raise
+            raise self._damaged(resource, "a text is not in UTF-8") from None  # says Python, and not SQLite
+        raise NotNow(f"{self._database.url}: '{resource}' has the same key as {row[0]!r}: choose another name")
+
+    def _damaged(self, resource: str, how: str) -> StoreUnavailable:
+        return StoreUnavailable(f"{self._database.url}: the row of '{resource}' is damaged ({how}): {START_ANEW}")
 
     def _written(self, resource: str, found: "Known", item: Item) -> bool:
         """Whether nobody else had written since."""
@@ -328,6 +336,14 @@ class SQLiteLink(WakingLink):
 
 _left_to_the_parent: "list[Database]" = []
 """What a forked child must neither use nor close, since somebody may have been in the middle of using it."""
+
+
+def _decoded(name: bytes) -> str | None:
+    """None for what nobody can ask for."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _key(name: str) -> int:

@@ -17,6 +17,7 @@ import time
 from stat import S_ISREG
 
 from trinco.core.errors import StoreForbidden, StoreUnavailable
+from trinco.leases.operation import TOKEN_LIMIT
 from trinco.stores.boot import Boot, mounts, network_filesystem
 from trinco.stores.clock import wall_microseconds
 from trinco.stores.sqlite_companions import (
@@ -27,48 +28,31 @@ from trinco.stores.sqlite_companions import (
     found_beside,
     identity_of,
 )
+from trinco.stores.sqlite_description import FORMAT, LOCK, START_ANEW, STORE, described, what_is_strange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from trinco.stores.sqlite_companions import Identity
+    from trinco.stores.sqlite_description import Description
 
     Result = TypeVar("Result")
 
-FORMAT = 1
 TOKENS_PER_BOOT = 2**20
 """How far the floor rises at a reboot, at the least: the time of day may be wrong then."""
 SPINS = 2
 LONGEST_PAUSE = 0.003
 
-_STORE = """CREATE TABLE IF NOT EXISTS trinco_store (
-    one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL,
-    boot_id TEXT NOT NULL, machine_id TEXT NOT NULL, clock_offset TEXT NOT NULL,
-    floor INTEGER NOT NULL, t_max REAL NOT NULL, newcomer TEXT, newcomer_since REAL)"""
-_LOCK = """CREATE TABLE IF NOT EXISTS trinco_lock (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, token INTEGER NOT NULL, evidence BLOB,
-    owner TEXT, attempt INTEGER, until REAL, ticket INTEGER, committed INTEGER, entry BLOB, waiters BLOB,
-    CHECK (owner IS NULL OR until IS NOT NULL))"""
 _BEGIN_STORE = """INSERT OR IGNORE INTO trinco_store (one, format, boot_id, machine_id, clock_offset, floor, t_max)
     VALUES (1, ?, ?, ?, ?, ?, ?)"""
-_DESCRIBE = """SELECT format, boot_id, machine_id, clock_offset, floor, t_max, newcomer, newcomer_since
-    FROM trinco_store"""
-_VOID = """UPDATE trinco_lock SET version = version + 1, token = max(token, ?), owner = NULL, attempt = NULL,
-    until = NULL, ticket = NULL, committed = NULL, entry = NULL, waiters = NULL"""
+_LARGEST = "SELECT max(token) FROM trinco_lock WHERE typeof(token) = 'integer' AND token < ?"
+_VOID = """UPDATE trinco_lock SET version = version + 1,
+    token = CASE WHEN token < :last THEN max(token, :floor) ELSE max(token, :exhausted) END,
+    owner = NULL, attempt = NULL, until = NULL, ticket = NULL, committed = NULL, entry = NULL, waiters = NULL"""
 _MOVE_IN = """UPDATE trinco_store SET boot_id = ?, machine_id = ?, clock_offset = ?, floor = ?, t_max = ?,
     newcomer = NULL, newcomer_since = NULL"""
-
-
-class Description:
-    """What a file says about itself."""
-
-    __slots__ = ("boot", "floor", "format", "newcomer", "newcomer_since", "t_max")
-
-    def __init__(self, row: "tuple[Any, ...]") -> None:
-        self.format, boot_id, machine_id, offset, self.floor, self.t_max, self.newcomer, self.newcomer_since = row
-        self.boot = Boot(boot_id, machine_id, offset)
 
 
 class Patience:
@@ -109,7 +93,7 @@ _IN_WORDS = {
     sqlite3.SQLITE_PERM: "we may not use this file: check who owns it and its folder",
     sqlite3.SQLITE_READONLY: "the file or its folder is read-only for us: make both writable, or choose another path",
     sqlite3.SQLITE_IOERR: "the disk failed us: check that it is healthy and not full",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged: stop everybody who uses it, move it away and start a new one",
+    sqlite3.SQLITE_CORRUPT: f"the file is damaged: {START_ANEW}",
     sqlite3.SQLITE_FULL: "the disk is full: make room",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened: check that the path is right and that we may write there",
     sqlite3.SQLITE_NOTADB: "this is some other file, not an SQLite database: choose another path",
@@ -136,27 +120,28 @@ def in_words(url: str, error: sqlite3.Error) -> StoreUnavailable:
 
 
 class Database:
-    """An open file. ``floor``: no token of a new lock is smaller. ``closed_until``: before that moment nothing may be
-    granted, because the file comes from another machine."""
+    """An open file. ``path``: the file itself, where ``asked`` led when it was opened. ``floor``: no token of a new
+    lock is smaller. ``closed_until``: before that moment nothing may be granted, because the file comes from another
+    machine."""
 
     __slots__ = (
+        "_asked",
         "_boot",
         "_clock",
         "_companions",
         "_identity",
-        "_path",
         "_t_max",
         "closed_until",
         "connection",
         "floor",
+        "path",
         "url",
     )
 
-    def __init__(
-        self, path: str, url: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float
-    ) -> None:
-        self._path = path
-        self.url = url
+    def __init__(self, asked: str, boot: Boot, t_max: float, clock: "Callable[[], float]", timeout: float) -> None:
+        self._asked = asked
+        self.path = os.path.realpath(asked)
+        self.url = f"sqlite:///{self.path}"
         self._boot = boot
         self._t_max = t_max
         self._clock = clock
@@ -168,15 +153,17 @@ class Database:
         self.connection = self._opened()
         try:
             self._patiently(self._begin, timeout)
-            self._identity = identity or identity_of(self._path)
-            self._companions = companions_of(self._identity, found_beside(self._path))
+            self._identity = identity or identity_of(self.path)
+            self._companions = companions_of(self._identity, found_beside(self.path))
+            if identity_of(self._asked) == NOWHERE:
+                self._asked = self.path  # it goes through a folder that is not there, and up again
             self.check_still_there()
         except BaseException:
             self.close()
             raise
 
     def _require_folder(self) -> None:
-        folder = os.path.dirname(self._path)
+        folder = os.path.dirname(self.path)
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
         except OSError as error:
@@ -195,7 +182,7 @@ class Database:
         """Which file it is, if there is one. Judged before SQLite opens it: even to read it would make files beside it
         that are ours, and that whoever may write this one may not."""
         try:
-            found = os.stat(self._path)
+            found = os.stat(self.path)
         except PermissionError as error:
             raise StoreForbidden(
                 f"{self.url}: we may not look into its folder ({error.strerror}): choose another path"
@@ -204,9 +191,9 @@ class Database:
             found = None
         if found is not None:
             self._require_plain(found)
-        self._require_writable(os.path.dirname(self._path) if found is None else self._path)
+        self._require_writable(os.path.dirname(self.path) if found is None else self.path)
         for companion in COMPANIONS:
-            self._require_writable(self._path + companion)
+            self._require_writable(self.path + companion)
         return None if found is None else (found.st_dev, found.st_ino)
 
     def _require_plain(self, found: os.stat_result) -> None:
@@ -229,7 +216,7 @@ class Database:
     def _opened(self) -> sqlite3.Connection:
         try:
             return sqlite3.connect(
-                self._path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
+                self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
             )
         except sqlite3.Error as error:
             raise in_words(self.url, error) from None
@@ -275,8 +262,11 @@ class Database:
     def _begin(self) -> None:
         self.connection.execute("PRAGMA synchronous=NORMAL")
         self.connection.execute("PRAGMA wal_autocheckpoint=0")
+        strange = what_is_strange(self.connection)
+        if strange is not None:
+            raise StoreUnavailable(f"{self.url}: {strange} stands where tables of ours should: {START_ANEW}")
         self.settle()
-        if NOWHERE in found_beside(self._path):
+        if NOWHERE in found_beside(self.path):
             self._require_log()  # the file was restored from a copy in another mode
             self._described()  # SQLite makes the log when it first reads
 
@@ -296,22 +286,27 @@ class Database:
             self.connection.execute("UPDATE trinco_store SET t_max = max(t_max, ?)", (self._t_max,))
         self.floor = found.floor
 
-    def _described(self) -> Description | None:
+    def _described(self) -> "Description | None":
         try:
-            row = self.connection.execute(_DESCRIBE).fetchone()
+            return described(self.connection)
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return None
             raise
-        return None if row is None else Description(row)
+        except ValueError as error:
+            raise StoreUnavailable(f"{self.url}: trinco_store is damaged ({error}): {START_ANEW}") from None
 
-    def _created(self) -> Description:
+    def _described_by_now(self) -> "Description":
+        found = self._described()
+        if found is None:
+            raise StoreUnavailable(f"{self.url}: trinco_store is damaged (it keeps nothing): {START_ANEW}")
+        return found
+
+    def _created(self) -> "Description":
         self.connection.execute("PRAGMA page_size=1024")  # a row is small, and each commit writes a page
         self._require_log()
         self._durably(self._create)
-        description = self._described()
-        assert description is not None
-        return description
+        return self._described_by_now()
 
     def _require_log(self) -> None:
         mode = self.connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
@@ -322,26 +317,23 @@ class Database:
 
     def _create(self) -> None:
         boot = self._boot
-        self.connection.execute(_STORE)
-        self.connection.execute(_LOCK)
+        self.connection.execute(STORE)
+        self.connection.execute(LOCK)
         self.connection.execute(
             _BEGIN_STORE,
             (FORMAT, boot.boot_id, boot.machine_id, boot.offset, wall_microseconds(), self._t_max),
         )
 
-    def _move_in(self) -> Description:
+    def _move_in(self) -> "Description":
         """The file is from another boot. Another process may have been quicker, so it is read again."""
-        found = self._described()
-        assert found is not None
+        found = self._described_by_now()
         if found.boot.boot_id != self._boot.boot_id:
             rebooted = found.boot.machine_id == self._boot.machine_id != ""
             if rebooted or self._has_waited(found):
                 self._void(found)
-        after = self._described()
-        assert after is not None
-        return after
+        return self._described_by_now()
 
-    def _has_waited(self, found: Description) -> bool:
+    def _has_waited(self, found: "Description") -> bool:
         """Whether the longest lease of the other machine is over, counted from when we first saw the file."""
         now = self._clock()
         if found.newcomer != self._boot.boot_id:
@@ -353,14 +345,17 @@ class Database:
         self.closed_until = None if now >= end else end
         return now >= end
 
-    def _void(self, found: Description) -> None:
-        largest = self.connection.execute("SELECT max(token) FROM trinco_lock").fetchone()[0] or 0
+    def _void(self, found: "Description") -> None:
+        """A lock that has next to no tokens left has none afterwards, and does not take them from the others."""
+        last = TOKEN_LIMIT - TOKENS_PER_BOOT
+        largest = self.connection.execute(_LARGEST, (last,)).fetchone()[0] or 0
         floor = max(found.floor + TOKENS_PER_BOOT, largest + TOKENS_PER_BOOT, wall_microseconds())
+        floor = min(floor, TOKEN_LIMIT - 1)
         boot = self._boot
-        self.connection.execute(_VOID, (floor,))
+        self.connection.execute(_VOID, {"last": last, "floor": floor, "exhausted": TOKEN_LIMIT - 1})
         self.connection.execute(_MOVE_IN, (boot.boot_id, boot.machine_id, boot.offset, floor, self._t_max))
 
-    def _check_clock(self, found: Description) -> None:
+    def _check_clock(self, found: "Description") -> None:
         """Within one boot two processes may still have two clocks: containers with a time namespace of their own."""
         if found.boot.boot_id == self._boot.boot_id and found.boot.offset != self._boot.offset:
             raise StoreUnavailable(
@@ -373,12 +368,17 @@ class Database:
     def check_still_there(self) -> None:
         """A file that was removed or replaced excludes nobody who comes now. Nor do its log and its index: SQLite
         makes others for whoever opens the file next, and removes them only when nobody has it open."""
-        if identity_of(self._path) != self._identity:
-            raise self._replaced(self._path)
+        if identity_of(self.path) != self._identity:
+            raise self._replaced(self.path)
         beside = () if self._companions is None else self._companions.found  # none once it is closed
         for suffix, ours in zip(COMPANIONS, beside, strict=False):
-            if ours == NOWHERE or identity_of(self._path + suffix) != ours:
-                raise self._replaced(self._path + suffix)
+            if ours == NOWHERE or identity_of(self.path + suffix) != ours:
+                raise self._replaced(self.path + suffix)
+        if self._asked != self.path and identity_of(self._asked) != self._identity:
+            raise StoreUnavailable(
+                f"{self.url}: {self._asked} led to this file and leads elsewhere since (a symbolic link was switched): "
+                f"what it protected may be taken by others; connect again"
+            )
 
     def _replaced(self, path: str) -> StoreUnavailable:
         return StoreUnavailable(

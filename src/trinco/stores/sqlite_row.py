@@ -2,6 +2,7 @@
 
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
+from trinco.leases.operation import SOME_DAY, TICKET_LIMIT, TOKEN_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,15 +13,66 @@ WAITER = "<qqdHh"
 THE_EVIDENCE = 1
 """As the holder's entry: what stands as evidence. It nearly always does, a signed entry is long, and a row that has it
 twice does not fit into one page: each commit would write three."""
+LONGEST_SHOWN = 40
+
+
+VERSION_LIMIT = 2**62
+"""Far from where a version that rises would become a fraction."""
 
 
 def item_of(row: "tuple[Any, ...]") -> Item:
-    """Raises ``ValueError`` if the waiters make no sense."""
-    _, _, token, evidence, owner, attempt, until, ticket, committed, entry, waiters = row
-    if type(entry) is int:
-        entry = evidence
-    holder = None if owner is None else Holder(Claim(owner, attempt), until, ticket, committed, entry)
+    """Raises ``ValueError`` if it is no row of ours: a column of SQLite may hold anything, whatever its type."""
+    _, version, token, evidence, owner, attempt, until, ticket, committed, entry, waiters = row
+    require_whole(version, VERSION_LIMIT, "version")
+    require_whole(token, TOKEN_LIMIT, "token")
+    if not version:
+        raise ValueError("version is 0")
+    if evidence is not None:
+        require_bytes(evidence, "evidence")
+    holder = None
+    if owner is not None:
+        if type(entry) is int:
+            entry = evidence
+        holder = _holder(owner, attempt, until, ticket, committed, entry)
     return Item(token, holder, () if waiters is None else unpacked(waiters), evidence)
+
+
+def _holder(owner: "Any", attempt: "Any", until: "Any", ticket: "Any", committed: "Any", entry: "Any") -> Holder:
+    require_text(owner, "owner")
+    require_whole(attempt, TOKEN_LIMIT, "attempt")
+    require_seconds(until, "until")
+    if ticket is not None:
+        require_whole(ticket, TICKET_LIMIT, "ticket")
+    if committed is not None:
+        require_whole(committed, TOKEN_LIMIT, "committed")
+    if entry is not None:
+        require_bytes(entry, "entry")
+    return Holder(Claim(owner, attempt), until, ticket, committed, entry)
+
+
+def require_whole(number: "Any", limit: int, column: str) -> None:
+    if type(number) is not int or not 0 <= number < limit:
+        raise _damage(number, column)
+
+
+def require_seconds(number: "Any", column: str) -> None:
+    """Not for ever, either."""
+    if type(number) is not float or not -SOME_DAY < number < SOME_DAY:
+        raise _damage(number, column)
+
+
+def require_text(text: "Any", column: str) -> None:
+    if type(text) is not str:
+        raise _damage(text, column)
+
+
+def require_bytes(data: "Any", column: str) -> None:
+    if type(data) is not bytes:
+        raise _damage(data, column)
+
+
+def _damage(value: "Any", column: str) -> ValueError:
+    return ValueError(f"{column} is {repr(value)[:LONGEST_SHOWN]}")
 
 
 def columns_of(item: Item) -> "tuple[Any, ...]":
@@ -53,8 +105,10 @@ def packed(waiters: tuple[Waiter, ...]) -> bytes:
     return b"".join(parts)
 
 
-def unpacked(data: bytes) -> tuple[Waiter, ...]:
+def unpacked(data: "Any") -> tuple[Waiter, ...]:
     import struct
+
+    require_bytes(data, "waiters")
 
     reader = struct.Struct(WAITER)
     waiters: list[Waiter] = []
@@ -62,6 +116,9 @@ def unpacked(data: bytes) -> tuple[Waiter, ...]:
     try:
         while at < len(data):
             ticket, attempt, until, length, entry_length = reader.unpack_from(data, at)
+            require_whole(ticket, TICKET_LIMIT, "a waiter's ticket")
+            require_whole(attempt, TOKEN_LIMIT, "a waiter's attempt")
+            require_seconds(until, "a waiter's until")
             named = at + reader.size
             entered = named + length
             at = entered + max(entry_length, 0)

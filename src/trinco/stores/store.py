@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     """What comes without having been asked for."""
 
 NO_DESCRIPTOR = -1
+EXHAUSTED = "the lock's token cannot grow any more: take another name"
 
 
 class Failed(Reply):

@@ -13,15 +13,16 @@ waiter is dead: it is taken out of the line, and the next one is rung at.
 
 import errno
 import os
+from stat import S_ISSOCK
 
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read, Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Item, Limits
-from trinco.leases.operation import Answer, Grade, Operation, Request, Yield
+from trinco.leases.operation import TOKEN_LIMIT, Answer, Grade, Operation, Request, Yield
 from trinco.leases.owner import ADDRESS_DIGITS, address_of
 from trinco.stores.clock import wall_microseconds
-from trinco.stores.store import NO_DESCRIPTOR, Failed, Hint, Link
+from trinco.stores.store import EXHAUSTED, NO_DESCRIPTOR, Failed, Hint, Link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ GUESS_AHEAD = 3_600_000_000
 LONGEST_OWNER = 4096
 OLD = 60.0
 """Seconds after which a socket that never got its name is rubbish."""
+UNNAMED = ".new"
+WRITABLE_BY_OTHERS = 0o022
 _DIGITS = frozenset("0123456789abcdef")
 REFUSED = Grade.REFUSED
 """By a name of our own: to look a member up in its enum takes as long as a call."""
@@ -63,15 +66,20 @@ def where_to_ring(owner: str) -> str | None:
     """The address in an owner's name; None for a name of another form: nobody can ring there, so it polls, and its
     silence proves nothing."""
     address = address_of(owner)
-    return address if len(address) == ADDRESS_DIGITS and _DIGITS.issuperset(address) else None
+    return address if _is_address(address) else None
+
+
+def _is_address(name: str) -> bool:
+    return len(name) == ADDRESS_DIGITS and _DIGITS.issuperset(name)
 
 
 class WakingLink(Link):
     """A link to a store that answers at once and leaves the waking to its clients."""
 
-    __slots__ = ("_limits",)
+    __slots__ = ("_limits", "_url")
 
-    def __init__(self, t_max: float, waiters: int) -> None:
+    def __init__(self, url: str, t_max: float, waiters: int) -> None:
+        self._url = url
         self._limits = Limits(t_max, waiters)
 
     # What a store has to do
@@ -115,6 +123,8 @@ class WakingLink(Link):
 
         def run(item: Item, now: float) -> "Change":
             change = item.apply(operation, now, limits)
+            if change[0].token >= TOKEN_LIMIT:
+                raise NotNow(f"{self._url}: '{resource}': {EXHAUSTED}; it was not done")
             if change[0].waiters and isinstance(operation, (Request, Yield)) and operation.wait:
                 self._listen()  # before anybody can read that we wait, and ring
             return change
@@ -160,7 +170,8 @@ class WakeFolder:
     """The sockets of those who wait for the locks of one database file: ``<file>-wake/<address>``.
 
     A socket gets its name only when it can already be rung at (it is bound under another name and moved), so a named
-    socket that refuses belongs to nobody alive, and whoever sees that may remove it.
+    socket that refuses belongs to nobody alive, and whoever sees that may remove it. Only a folder that is ours alone
+    is used, and nothing but sockets with names of our form is removed from it: it may be a link to somebody's papers.
     """
 
     __slots__ = ("_address", "_descriptor", "_folder", "_inode", "_own", "_sender")
@@ -192,16 +203,15 @@ class WakeFolder:
                 before.close()  # not earlier: who polls must see that the new one has another number
 
     def _named(self) -> "socket.socket":
-        try:
-            os.mkdir(self._folder, 0o700)
-        except FileExistsError:
-            self._sweep()
+        _make(self._folder)
+        self._descriptor = _entered(self._folder)
+        self._sweep(self._descriptor)
         own = _datagrams()
         try:
-            unnamed = self._place(f"{self._address}.new")
-            own.bind(unnamed)
-            self._inode = os.stat(unnamed).st_ino
-            os.rename(unnamed, self._place(self._address))
+            unnamed = f"{self._address}{UNNAMED}"
+            own.bind(self._place(unnamed))
+            self._inode = _status(self._descriptor, unnamed).st_ino
+            os.rename(unnamed, self._address, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except BaseException:
             own.close()
             raise
@@ -218,12 +228,19 @@ class WakeFolder:
         return True
 
     def _is_dead(self, error: OSError, address: str) -> bool:
-        """No socket, or one that nobody listens to. Anything else (a full buffer, no permission, no folder at all)
-        proves nothing."""
-        if error.errno == errno.ECONNREFUSED:
-            self._remove(address)
-            return True
-        return error.errno == errno.ENOENT and os.path.isdir(self._folder)
+        """No socket, or one that nobody listens to, in a folder where only we could have removed it. Anything else (a
+        full buffer, no permission, no folder at all) proves nothing."""
+        if error.errno not in (errno.ECONNREFUSED, errno.ENOENT):
+            return False
+        try:
+            folder = _entered(self._folder)
+        except OSError:
+            return False
+        try:
+            _remove_socket(folder, address)
+        finally:
+            os.close(folder)
+        return True
 
     def heard(self) -> list[Hint]:
         """The hints that have arrived."""
@@ -238,7 +255,7 @@ class WakeFolder:
     def close(self) -> None:
         """Another link of this process may have taken the name over: then it stays."""
         if self._own is not None and self._inode_of(self._address) == self._inode:
-            self._remove(self._address)
+            _remove_socket(self._descriptor, self._address)
         self.forget()
 
     def forget(self) -> None:
@@ -267,14 +284,8 @@ class WakeFolder:
         if len(os.fsencode(path)) < 100:
             return path
         if self._descriptor == NO_DESCRIPTOR:
-            self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = _entered(self._folder)
         return f"/proc/self/fd/{self._descriptor}/{name}"
-
-    def _remove(self, name: str) -> None:
-        try:
-            os.unlink(f"{self._folder}/{name}")
-        except OSError:
-            return  # somebody else was quicker, or may and we may not
 
     def _inode_of(self, name: str) -> int:
         try:
@@ -282,26 +293,64 @@ class WakeFolder:
         except OSError:
             return 0
 
-    def _sweep(self) -> None:
+    def _sweep(self, folder: int) -> None:
         """Remove what dead processes left behind."""
-        for name in os.listdir(self._folder):
-            if name.endswith(".new") and not self._is_old(name):
+        for name in os.listdir(folder):
+            if not _may_be_dead(folder, name):
                 continue
             probe = _datagrams()
             try:
                 probe.connect(self._place(name))
             except ConnectionRefusedError:
-                self._remove(name)
+                _remove_socket(folder, name)
             except OSError:
                 pass
             finally:
                 probe.close()
 
-    def _is_old(self, name: str) -> bool:
-        try:
-            return wall_microseconds() / 1e6 - os.stat(f"{self._folder}/{name}").st_mtime > OLD
-        except OSError:
-            return False
+
+def _make(folder: str) -> None:
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        return  # somebody else has waited before
+
+
+def _entered(folder: str) -> int:
+    """A descriptor of the folder. Raises ``OSError`` unless it is a real one, ours, and nobody else may write to it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(descriptor)
+    if found.st_uid != os.geteuid() or found.st_mode & WRITABLE_BY_OTHERS:
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "others may write there", folder)
+    return descriptor
+
+
+def _may_be_dead(folder: int, name: str) -> bool:
+    """Whether it is called as our sockets are, and not just about to get its name."""
+    if name.endswith(UNNAMED):
+        return _is_address(name.removesuffix(UNNAMED)) and _is_old(folder, name)
+    return _is_address(name)
+
+
+def _is_old(folder: int, name: str) -> bool:
+    try:
+        return wall_microseconds() / 1e6 - _status(folder, name).st_mtime > OLD
+    except OSError:
+        return False
+
+
+def _remove_socket(folder: int, name: str) -> None:
+    """And nothing else: to connect to a file is refused, too."""
+    try:
+        if S_ISSOCK(_status(folder, name).st_mode):
+            os.unlink(name, dir_fd=folder)
+    except OSError:
+        return  # somebody else was quicker
+
+
+def _status(folder: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def _datagrams() -> "socket.socket":
