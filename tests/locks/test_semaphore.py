@@ -1,6 +1,6 @@
 """Semaphores: k units, each with a token of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from threading import Barrier
 from threading import Lock as Mutex
 
@@ -8,6 +8,7 @@ import pytest
 
 import trinco
 from tests.locks.services import LIMIT, Crowd, Waiter, eventually, four_stores, one_store, quorum, take
+from trinco.locks.lease import Lease
 from trinco.locks.service import LockService
 from trinco.stores.memory import MemoryStore
 
@@ -158,3 +159,19 @@ def test_a_long_name_is_refused_with_the_length_that_is_allowed(ana: LockService
 def test_two_stores_of_memory_are_two_semaphores() -> None:
     with one_store(MemoryStore("a")) as ana, one_store(MemoryStore("b")) as bruno:
         assert take(ana.semaphore("gpu", 1)).slot == take(bruno.semaphore("gpu", 1)).slot == 0
+
+
+def test_holds_of_one_thread_that_end_in_another_order_give_their_own_units_back(ana: LockService) -> None:
+    """As generators end: a ``with`` block on the semaphore itself could not tell which stay is over."""
+    gpu = ana.semaphore("gpu", 2)
+
+    def stay() -> Generator[Lease]:
+        with gpu.hold(LIMIT) as lease:
+            yield lease
+
+    first, second = stay(), stay()
+    one, other = next(first), next(second)
+    first.close()
+    assert other.valid
+    assert take(gpu).slot == one.slot
+    second.close()

@@ -1,12 +1,15 @@
 """Locks on a clock that the test moves, as users of ``trinco.testing`` meet them."""
 
+import gc
 from datetime import timedelta
 from threading import Thread
 from time import monotonic
+from weakref import ref
 
 import pytest
 
 from trinco.core.errors import AcquireTimeout, LeaseLost
+from trinco.locks.keeper import Keeper
 from trinco.locks.lease import Lease
 from trinco.locks.service import LockService
 from trinco.testing import ManualClock, memory_service
@@ -123,3 +126,43 @@ def test_advancing_after_the_end_is_harmless() -> None:
     clock = ManualClock()
     memory_service(clock).close()
     clock.advance(100)
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_clock_keeps_no_service_that_nobody_has(is_closed: bool) -> None:
+    clock = ManualClock()
+    service = memory_service(clock)
+    assert service.lock("nightly").try_acquire() is not None
+    clock.advance(1)
+    seen = ref(service)
+    if is_closed:
+        service.close()
+    del service
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_closed_service_that_somebody_has_costs_a_clock_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    caught_up: list[Keeper] = []
+    plain = Keeper.catch_up
+    monkeypatch.setattr(Keeper, "catch_up", lambda keeper: (caught_up.append(keeper), plain(keeper)))
+    clock = ManualClock()
+    closed, used = memory_service(clock), memory_service(clock)
+    closed.close()
+    clock.advance(1)
+    caught_up.clear()
+    clock.advance(1)
+    assert caught_up == [used.desk.keeper]
+    used.close()
+
+
+def test_a_lease_whose_service_nobody_has_is_renewed_and_lost_by_the_clock() -> None:
+    clock = ManualClock()
+    lease = memory_service(clock).lock("nightly", ttl=30).try_acquire()
+    assert lease is not None
+    gc.collect()
+    for _ in range(5):
+        clock.advance(10)
+        lease.check()
+    clock.advance(31)
+    assert lease.lost.is_set()

@@ -7,6 +7,7 @@ loaded for it. Where keys are in use, entries are sealed (``locks.sealed``).
 from trinco.core.errors import UsageError
 from trinco.core.value import Value
 from trinco.leases.operation import TICKET_LIMIT, TOKEN_LIMIT
+from trinco.locks.names import as_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def require_metadata(metadata: "str | None") -> str:
     text = "" if metadata is None else metadata
     if not isinstance(text, str):
         raise UsageError(f"metadata is text, not {type(text).__name__}: json.dumps() makes text of most things")
+    text = as_plain(text)
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

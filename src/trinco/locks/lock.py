@@ -24,6 +24,9 @@ class Lock:
             write(fence=lease.token)
 
     One ``Lock`` may be shared by many threads; each ``hold`` is a holder of its own, so they exclude each other.
+
+    ``with lock:`` has no handle to say which stay it ends: it gives back what its thread acquired last. Where blocks of
+    one thread end in another order than they began, use ``hold``; see ``Semaphore``.
     """
 
     def __init__(self, service: "LockService", name: str, resources: "tuple[str, ...]", options: Options) -> None:
@@ -266,7 +269,15 @@ def least_missed(leases: "Sequence[Lease]") -> int:
 
 
 class Semaphore(Lock):
-    """``limit`` units; a lease's ``slot`` says which one it is, and tokens rise within a slot."""
+    """``limit`` units; a lease's ``slot`` says which one it is, and tokens rise within a slot.
+
+    ``with semaphore:`` gives back the unit that its thread acquired last. If blocks of one thread end in another order
+    than they began (generators, an ``ExitStack``), the one that ends first gives another one's unit back, and somebody
+    else gets it while that one is still inside:
+
+        with gpu as lease:              # wrong in a generator
+        with gpu.hold() as lease:       # right: gives exactly this lease back
+    """
 
     @property
     def limit(self) -> int:

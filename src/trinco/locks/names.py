@@ -6,9 +6,17 @@ from trinco.core.printable import printable, shortened
 MAX_NAME = 200
 
 
+def as_plain(text: str) -> str:
+    """The same characters without the class around them: a member of ``class Names(str, Enum)`` is equal to its text
+    and is written as ``Names.GPU``, so in a store it would be another lock."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def require_name(name: object) -> str:
-    if not isinstance(name, str):
-        raise UsageError(f"a lock's name is text, not {type(name).__name__}")
+    if type(name) is not str:
+        if not isinstance(name, str):
+            raise UsageError(f"a lock's name is text, not {type(name).__name__}")
+        name = as_plain(name)
     if not name:
         raise UsageError("a lock needs a name")
     if len(name) > MAX_NAME:
@@ -26,9 +34,10 @@ def is_name(name: str) -> bool:
 
 def require_client(client: object) -> str:
     """What this process calls itself in the eyes of others."""
-    if not isinstance(client, str) or not is_name(client):
+    name = as_plain(client) if isinstance(client, str) else ""
+    if not is_name(name):
         raise UsageError(f"a client's name is 1 to {MAX_NAME} printable characters, not {client!r}")
-    return client
+    return name
 
 
 def shown(name: str | None) -> str:
@@ -40,7 +49,7 @@ def shown(name: str | None) -> str:
 def require_prefix(prefix: object) -> str:
     if not isinstance(prefix, str):
         raise UsageError(f"names of locks begin with text, not {prefix!r}")
-    return prefix
+    return as_plain(prefix)
 
 
 def require_token(token: object) -> None:
@@ -50,7 +59,8 @@ def require_token(token: object) -> None:
 
 def slot_names(name: str, limit: int) -> tuple[str, ...]:
     """The resources behind the units of a semaphore."""
-    units = tuple(f"{require_name(name)}[{slot}]" for slot in range(limit))
+    name = require_name(name)
+    units = tuple(f"{name}[{slot}]" for slot in range(limit))
     excess = len(units[-1]) - MAX_NAME
     if excess > 0:
         raise UsageError(

@@ -2,10 +2,19 @@
 
 Everything is lost with the process, and a forked child has no part in it: its copy would exclude nobody, so it is
 refused.
+
+The handler of a signal, or a finaliser, may interrupt a thread anywhere in here, and use the same store through another
+service. It must not wait for the thread that it has interrupted, so nothing in here waits. Each version of an item has
+one place for its successor, which only the first who comes can fill; whoever finds it taken starts over from there.
+
+    a thread                              the handler of a signal in it
+    reads version 7, works out an 8
+                                          reads version 7, works out another 8, puts it after 7
+    finds that one after 7, drops its own
+    reads version 8, works out a 9, puts it after 8
 """
 
 import os
-from _thread import allocate_lock
 
 from trinco.core.errors import StoreUnavailable
 from trinco.leases.accesses import Versioned
@@ -16,40 +25,48 @@ from trinco.stores.wake import WakingLink, where_to_ring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
     from trinco.stores.store import Replied, Said
     from trinco.stores.wake import Change
 
+    Kept: TypeAlias = "tuple[int, Item, dict[str, Kept]]"
+    """A version of an item, its number, and, by the resource's name, the version that came after it."""
+
 WAITERS = 1024
+MOST_RINGS = 4096
 
 
 class MemoryStore(Store):
-    """Its items are shared by all links of the same object; ``named`` gives one object per name."""
+    """Its items are shared by all links of the same object; ``named`` gives one object per name. ``kept``: where to
+    begin to look for the newest version of each item. ``listeners``: who is to be rung at, by address."""
 
-    __slots__ = ("clock", "items", "listeners", "mutex", "process")
+    __slots__ = ("clock", "kept", "listeners", "process")
 
     def __init__(self, name: str = "", *, t_max: float = 60.0, clock: "Callable[[], float]" = boottime) -> None:
         super().__init__(f"memory:{name}", "one-access", "this process", local=True, t_max=t_max)
         self.clock = clock
-        self.items: dict[str, tuple[int, Item]] = {}
-        self.listeners: dict[str, list[MemoryLink]] = {}
-        self.mutex = allocate_lock()
+        self.kept: dict[str, Kept] = {}
+        self.listeners: dict[str, MemoryLink] = {}
         self.process = os.getpid()
 
     @staticmethod
     def named(name: str) -> "MemoryStore":
         """The store of that name in this process."""
-        with _naming:
-            store = _named.get(name)
-            if store is None or store.process != os.getpid():
-                store = _named[name] = MemoryStore(name)
-            return store
+        key = os.getpid(), name
+        return _named.get(key) or _named.setdefault(key, MemoryStore(name))
 
     def connect(self, address: str, timeout: float = 5.0) -> "MemoryLink":
         self.check_process()
         return MemoryLink(self, address)
+
+    def newest(self, resource: str) -> "Kept":
+        """Several steps from where we begin, if somebody was interrupted before they could say how far we are."""
+        kept, after = None, self.kept
+        while (found := after.get(resource)) is not None:
+            kept, after = found, found[2]
+        return kept or (0, Item(wall_microseconds()), after)
 
     def check_process(self) -> None:
         if os.getpid() != self.process:
@@ -59,88 +76,106 @@ class MemoryStore(Store):
             )
 
 
-_named: dict[str, MemoryStore] = {}
-_naming = allocate_lock()
+_named: dict[tuple[int, str], MemoryStore] = {}
+"""By process: a child inherits those of its parent, and has its own."""
 
 
-def _new_item() -> tuple[int, Item]:
-    return 0, Item(wall_microseconds())
+class Bell:
+    """A pipe to ourselves. It is closed when the last who rings has let go of it, not earlier: by then the number of a
+    closed one may be somebody else's."""
+
+    __slots__ = ("_reader", "_writer")
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self._reader, self._writer = reader, writer
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def ring(self) -> None:
+        try:
+            os.write(self._writer, b"!")
+        except BlockingIOError:  # it is full of what nobody has heard yet
+            return
+
+    def silence(self) -> None:
+        try:
+            os.read(self._reader, MOST_RINGS)
+        except BlockingIOError:
+            return
+
+    def __del__(self) -> None:
+        os.close(self._reader)
+        os.close(self._writer)
 
 
 class MemoryLink(WakingLink):
-    __slots__ = ("_address", "_hints", "_reader", "_store", "_writer")
+    __slots__ = ("_address", "_bell", "_hints", "_store")
 
     def __init__(self, store: MemoryStore, address: str) -> None:
         super().__init__(store.url, store.t_max, WAITERS)
         self._store = store
         self._address = address
         self._hints: dict[str, None] = {}
-        self._reader: socket.socket | None = None
-        self._writer: socket.socket | None = None
+        self._bell: Bell | None = None
 
     def names(self, prefix: str = "") -> "Iterator[str]":
         self._store.check_process()
-        with self._store.mutex:
-            found = sorted(name for name in self._store.items if name.startswith(prefix))
-        return iter(found)
+        names = list(self._store.kept)
+        return iter(sorted(name for name in names if name.startswith(prefix)))
 
     def fileno(self) -> int:
-        return NO_DESCRIPTOR if self._reader is None else self._reader.fileno()
+        return NO_DESCRIPTOR if self._bell is None else self._bell.fileno()
 
     def receive(self) -> "list[Replied | Said]":
-        with self._store.mutex:
-            if self._hints and self._reader is not None:
-                self._reader.recv(1)
-            heard: list[Replied | Said] = [Hint(owner) for owner in self._hints]
-            self._hints.clear()
-        return heard
+        """The bell first: what is heard between the two rings again."""
+        if self._bell is not None:
+            self._bell.silence()
+        return [Hint(owner) for owner in list(self._hints) if self._hints.pop(owner, self) is None]
 
     def close(self) -> None:
-        if self._reader is not None and os.getpid() == self._store.process:
-            with self._store.mutex:
-                self._store.listeners[self._address].remove(self)
-        for each in (self._reader, self._writer):
-            if each is not None:
-                each.close()
-        self._reader = self._writer = None
+        if self._store.listeners.get(self._address) is self:
+            self._store.listeners.pop(self._address, None)
+        self._bell = None
 
     def hear(self, owner: str) -> None:
-        """Called with the mutex held, by whoever rings. One byte stands for all the hints that wait."""
-        if not self._hints and self._writer is not None:
-            self._writer.send(b"!")
+        """Called by whoever rings. The hint first: who finds the bell rung finds it."""
         self._hints[owner] = None
+        bell = self._bell
+        if bell is not None:
+            bell.ring()
 
     def _read(self, resource: str) -> Versioned:
         self._store.check_process()
-        with self._store.mutex:
-            version, item = self._store.items.get(resource) or _new_item()
+        version, item, _ = self._store.newest(resource)
         return Versioned(item.counted_from(self._store.clock()), version)
 
     def _transact(self, resource: str, change: "Callable[[Item, float], Change]") -> "Change":
         store = self._store
         store.check_process()
-        with store.mutex:
-            version, item = store.items.get(resource) or _new_item()
+        while True:
+            version, item, after = store.newest(resource)
             result = change(item, store.clock())
-            if result[0] is not item:
-                store.items[resource] = version + 1, result[0]
-        return result
+            if result[0] is item:
+                return result
+            ours: Kept = version + 1, result[0], {}
+            if after.setdefault(resource, ours) is ours:
+                store.kept[resource] = ours
+                return result
 
     def _ring(self, owner: str) -> bool:
         address = where_to_ring(owner)
         if address is None:
             return True
-        with self._store.mutex:
-            listeners = self._store.listeners.get(address, ())
-            for each in listeners:
-                each.hear(owner)
-        return bool(listeners)
+        listener = self._store.listeners.get(address)
+        if listener is not None:
+            listener.hear(owner)
+        return listener is not None
 
     def _listen(self) -> None:
-        """Without the mutex: a change that makes us wait calls this, and holds it."""
-        if self._reader is not None:
-            return
-        from socket import socketpair
-
-        self._reader, self._writer = socketpair()
-        self._store.listeners.setdefault(self._address, []).append(self)
+        """Of several links of one address, the last that listens is rung at."""
+        if self._bell is None:
+            self._bell = Bell(*os.pipe())
+        self._store.listeners[self._address] = self
