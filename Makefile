@@ -13,7 +13,7 @@ setup: $(READY)  ## install what is needed in .venv (plain 'make' does this)
 # What is installed is pinned in constraints.txt, so that a fresh machine gets what we tested with.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trinco needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test "$$($(BIN)/python -V 2>&1)" = "$$($(PYTHON) -V)" || { rm -rf $(VENV); $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/python -m tests.pythons
 	@touch $(READY)

@@ -8,6 +8,7 @@ be there, every token must be larger than the one before it, and the store that 
 import argparse
 import json
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -184,6 +185,8 @@ def main() -> int:
     parser.add_argument("--dies-at", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker is None:
+        for number in (signal.SIGTERM, signal.SIGHUP):  # what was made for this run goes with it
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
         return run(options.workers, options.increments)
     work(options.folder, options.worker, options.increments, options.dies_at)
     return 0

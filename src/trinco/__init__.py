@@ -53,7 +53,31 @@ _HOMES = {
 }
 """Where the public names are. They are loaded when they are used: ``trinco run`` must start fast."""
 
-__all__ = [*sorted(_HOMES), "__version__"]  # noqa: PLE0604 (they are all text)
+__all__ = [
+    "AcquireTimeout",
+    "AsyncElection",
+    "AsyncLease",
+    "AsyncLock",
+    "AsyncLockService",
+    "AsyncSemaphore",
+    "ConfigError",
+    "Election",
+    "Lease",
+    "LeaseLost",
+    "Lock",
+    "LockInfo",
+    "LockService",
+    "NotHeld",
+    "QuorumUnavailable",
+    "Semaphore",
+    "StoreForbidden",
+    "StoreHealth",
+    "StoreUnavailable",
+    "TrincoError",
+    "UsageError",
+    "__version__",
+    "connect",
+]
 
 
 def __getattr__(name: str) -> object:

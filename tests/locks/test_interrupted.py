@@ -33,7 +33,7 @@ OF_ALL = [
 ]
 PLACES = {
     "redis": [*OF_ALL, "return self.reader.feed(data)", "arrived.append(said)", "decoded = decode(reply)"],
-    "postgres": [*OF_ALL, "result = pgconn.get_result()", "self._take(errands[0], result, arrived)"],
+    "postgres": [*OF_ALL, "result = pgconn.get_result()", "self._take(errands[0], result)"],
 }
 MET = [(store, place) for store, places in PLACES.items() for place in places]
 

@@ -29,12 +29,13 @@ GUARDED = "host all guarded 127.0.0.1/32 scram-sha-256\n"
 
 
 def binary(name: str) -> str:
-    specification = find_spec("pgserver")
-    assert specification is not None, "pgserver is not installed: pip install pgserver"
-    assert specification.origin is not None
-    path = Path(specification.origin).parent / "pginstall" / "bin" / name
-    assert path.exists(), f"pgserver has no {path}"
-    return str(path)
+    """What the wheel brings, else what the system has: Debian keeps it off the path."""
+    wheel = find_spec("pgserver")
+    places = [Path(wheel.origin).parent / "pginstall" / "bin"] if wheel and wheel.origin else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = next((str(place / name) for place in places if (place / name).exists()), None) or shutil.which(name)
+    assert found is not None, f"there is no {name}: install PostgreSQL (the pgserver package has none for this Python)"
+    return found
 
 
 def unprivileged() -> "dict[str, Any]":

