@@ -7,6 +7,7 @@ import pytest
 
 import trinco
 from tests.locks.services import one_store, take
+from tests.stores.servers import RedisServer
 from trinco.locks.names import require_client, require_name, require_prefix
 from trinco.locks.options import require_metadata
 from trinco.stores.memory import MemoryStore
@@ -69,3 +70,16 @@ def test_who_holds_and_why_is_told_in_the_characters_given(word: str) -> None:
         info = ana.inspect("door")
         assert info.metadata == "gpu"
         assert str(info.owner).startswith("gpu")
+
+
+@pytest.mark.parametrize("name", GPUS, ids=["enum", "own methods"])
+def test_a_lock_named_by_an_enum_is_the_one_of_that_text(name: str, redis_server: RedisServer) -> None:
+    with trinco.connect(redis_server.url) as ana, trinco.connect(redis_server.url) as bruno:
+        with take(ana.lock(name)):
+            assert bruno.lock("gpu").try_acquire() is None
+            assert bruno.inspect(name).held
+        assert ana.lock(name).name == ana.semaphore(name, 2).name == "gpu"
+        assert type(ana.lock(name).name) is type(ana.semaphore(name, 2).name) is str
+        take(bruno.lock("gpu"))
+        assert [info.held for info in ana.list(Masked("gp")) if info.name == "gpu"] == [True]
+        assert ana.break_(name)

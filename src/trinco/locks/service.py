@@ -107,11 +107,12 @@ class LockService:
         """``ttl``: how long it outlives a crash of its holder (30 s). ``auto_renew``: in the background, at a third of
         the ttl. ``max_hold``: no longer than this, however often it is renewed. ``on_lost``: called with the lease.
         ``metadata``: up to 1 KiB of text for others to see. ``reentrant``: the same thread may acquire it again."""
-        return Lock(self, require_name(name), (name,), self.options(options))
+        name = require_name(name)
+        return Lock(self, name, (name,), self.options(options))
 
     def semaphore(self, name: str, limit: int, **options: "Unpack[LockOptions]") -> Semaphore:
         """``limit`` may hold it at once; options as for ``lock``."""
-        return Semaphore(self, name, slots(name, limit), self.options(options))
+        return Semaphore(self, require_name(name), slots(name, limit), self.options(options))
 
     def election(self, name: str, **options: "Unpack[LockOptions]") -> Election:
         """One of those who run for it leads at a time; options as for ``lock``."""
@@ -130,7 +131,8 @@ class LockService:
 
     def names(self, prefix: str = "") -> "Sequence[str]":
         """What locks there are. A store that cannot be asked is left out, as long as a quorum can."""
-        if not require_prefix(prefix).isprintable():
+        prefix = require_prefix(prefix)
+        if not prefix.isprintable():
             return ()  # no lock is called so
         names: set[str] = set()
         failures: dict[int, str] = {}
@@ -151,7 +153,8 @@ class LockService:
         """Take a lock away from whoever holds it, if that one has this token; whether there was anything to take. Its
         holder learns of it at its next renewal: only a fenced resource is safe from it until then."""
         require_token(token)
-        look = self.look(require_name(name))
+        name = require_name(name)
+        look = self.look(name)
         holder = look.holder(self.enough)
         if holder is None or (token is not None and holder.token != token):
             return False

@@ -48,11 +48,12 @@ class AsyncLockService:
 
     def lock(self, name: str, **options: "Unpack[LockOptions]") -> AsyncLock:
         """Options as for the blocking ``lock``."""
-        return AsyncLock(self, require_name(name), (name,), self._service.options(options))
+        name = require_name(name)
+        return AsyncLock(self, name, (name,), self._service.options(options))
 
     def semaphore(self, name: str, limit: int, **options: "Unpack[LockOptions]") -> AsyncSemaphore:
         """``limit`` may hold it at once; options as for the blocking ``lock``."""
-        return AsyncSemaphore(self, name, slots(name, limit), self._service.options(options))
+        return AsyncSemaphore(self, require_name(name), slots(name, limit), self._service.options(options))
 
     def election(self, name: str, **options: "Unpack[LockOptions]") -> AsyncElection:
         """One of all who stand for this name leads."""
@@ -71,7 +72,8 @@ class AsyncLockService:
     async def break_(self, name: str, *, token: int | None = None) -> bool:
         """Take a lock away from whoever holds it; see ``LockService.break_``."""
         require_token(token)
-        holder = (await self.desk.look(require_name(name))).holder(self._service.enough)
+        name = require_name(name)
+        holder = (await self.desk.look(name)).holder(self._service.enough)
         if holder is None or (token is not None and holder.token != token):
             return False
         await self.desk.banish(name, holder.claim, self._service.options({}).once)
