@@ -109,9 +109,7 @@ def _end(number: int, frame: "FrameType | None") -> None:
         return  # it is about to end, and to release what it holds
     if get_ident() in _forking or _is_around_a_fork(frame):  # where whatever is raised is swallowed
         _postponed.append(number)
-    elif _is_inside(frame) and _puts_off():
-        start_new_thread(_again, (number,))
-    else:
+    elif not (_is_inside(frame) and _is_put_off(number)):
         raise SystemExit(128 + number)
 
 
@@ -123,10 +121,16 @@ def _is_inside(frame: "FrameType | None") -> bool:
     return frame is not None
 
 
-def _puts_off() -> bool:
+def _is_put_off(number: int) -> bool:
     """A moment later the access is over; but nobody is kept waiting for long, whatever else goes on."""
     _put_off_since.append(monotonic())
-    return _put_off_since[-1] - _put_off_since[0] < LONGEST_PUT_OFF
+    if _put_off_since[-1] - _put_off_since[0] > LONGEST_PUT_OFF:
+        return False
+    try:
+        start_new_thread(_again, (number,))
+    except RuntimeError:  # this system has no more threads
+        return False
+    return True
 
 
 def _again(number: int) -> None:
