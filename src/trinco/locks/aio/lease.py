@@ -1,5 +1,6 @@
 """What a task has in its hands while it holds a lock."""
 
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any
 
@@ -12,11 +13,13 @@ class AsyncLease(Lease):
     """As ``Lease``; ``renew`` and ``release`` are awaited, and ``lost`` is an event to wait for. ``scope``: what is
     cancelled when the lease is lost."""
 
-    __slots__ = ("_alarm", "scope")
+    __slots__ = ("_alarm", "_context", "scope")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._alarm: anyio.Event | None = None
+        self._context = copy_context()
+        """Of whoever acquired: what ``on_lost`` sees."""
         self.scope: anyio.CancelScope | None = None
 
     @property
@@ -46,7 +49,7 @@ class AsyncLease(Lease):
         if self.scope is not None:
             self.scope.cancel()
         if self.options.on_lost is not None:
-            self._service.call_back(self.options.on_lost, self)
+            self._service.call_back(self.options.on_lost, self, self._context)
 
     def __enter__(self) -> Lease:
         raise TypeError("this lease is held by a task: use 'async with'")
