@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+from _thread import get_ident
 from contextvars import ContextVar
 from functools import partial
 from time import monotonic, process_time, sleep
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from tests.locks.cancelling import (
@@ -486,6 +489,49 @@ def test_a_renewal_is_made_in_the_context_of_nobody(backend: str) -> None:
                 assert set(seen) == {"nobody's"}
 
     run(backend, main)
+
+
+# Work in another thread
+
+
+@on_both
+@in_memory
+def test_a_loss_that_a_worker_thread_finds_is_told_in_the_event_loop(connecting: Connect, backend: str) -> None:
+    """The event loop is busy when the term ends, so that the thread is the first to look."""
+    told: list[int] = []
+    found: list[str] = []
+
+    async def main() -> None:
+        async with clients(connecting) as (ours, _):
+
+            def work(lease: AsyncLease) -> None:
+                anyio.from_thread.run_sync(at_work.set)
+                with raising(LeaseLost) as caught:
+                    while True:
+                        lease.check()
+                found.append(reason_of(caught.value))
+
+            def on_lost(lease: AsyncLease) -> None:
+                told.append(get_ident())
+
+            at_work = anyio.Event()
+            async with anyio.create_task_group() as group:
+                start = monotonic()
+                with raising(LeaseLost) as caught:
+                    async with ours.lock(fresh_name(), max_hold=0.2, on_lost=on_lost).hold() as lease:
+                        lost = lease.lost
+                        group.start_soon(anyio.to_thread.run_sync, work, lease)
+                        await at_work.wait()
+                        sleep(0.3)
+                        assert found == ["overtime"]
+                        await anyio.sleep_forever()
+                assert monotonic() - start < SOON
+            assert reason_of(caught.value) == "overtime"
+            assert lost.is_set()
+
+    run(backend, main)
+    assert found == ["overtime"]
+    assert told == [get_ident()]
 
 
 # Renewing by hand

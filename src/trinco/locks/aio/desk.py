@@ -12,7 +12,7 @@ from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.agenda import NEVER
 from trinco.locks.aio.background import from_any_thread, has_ended, running_loop, start_in_background
 from trinco.locks.aio.keeping import Keeping
-from trinco.locks.aio.lease import AsyncLease
+from trinco.locks.aio.lease import AsyncLease, not_ours
 from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.books import (
     FAREWELL,
@@ -166,7 +166,14 @@ class AsyncDesk(Keeping):
             raise unrenewed(lease)
 
     def lose(self, lease: Lease, reason: str | None = None) -> None:
-        self.mark_lost(lease, reason or why_over(lease))
+        """A task's lease may be checked by another thread, which must touch nothing else: the loss is told where the
+        body can be cancelled."""
+        reason = reason or why_over(lease)
+        if self._thread != get_ident() and self._call_in_loop is not None:
+            with suppress(RuntimeError):  # that loop has ended
+                self._call_in_loop(lambda: self.lose(lease, reason))
+            raise not_ours(lease, reason)
+        self.mark_lost(lease, reason)
         if lease.reason is not None:  # else it was given back meanwhile
             lease.tell()
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import anyio
 
-from trinco.locks.lease import Lease
+from trinco.core.duration import in_words
+from trinco.core.errors import LeaseLost
+from trinco.locks.lease import EXPLANATIONS, Lease
 
 
 class AsyncLease(Lease):
@@ -63,3 +65,9 @@ class AsyncLease(Lease):
         await self.release()
         if self.reason is not None and error is None:
             raise self.loss()
+
+
+def not_ours(lease: Lease, reason: str) -> LeaseLost:
+    """What a thread is told that finds a loss before the event loop has heard of it."""
+    why = EXPLANATIONS[reason].format(ttl=in_words(lease.options.ttl))
+    return LeaseLost(f"the lock '{lease.name}' is not ours any more: {why}", reason)
