@@ -59,6 +59,7 @@ class AsyncDesk(Keeping):
         """A lease on the first of these resources that can be had within ``timeout``; cancelled, it leaves nothing."""
         await checkpoint_if_cancelled()
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
+        lease = None
         try:
             losses = self.hub.losses
             try:
@@ -67,16 +68,18 @@ class AsyncDesk(Keeping):
                 if self.hub.losses == losses:
                     raise
                 lease = await self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: again
-        except StoreUnavailable:
-            if moment := time_to_the_end():
+            if lease is not None:
+                self.keep(lease)
+                self._notice(min(lease.renew_at, lease.until))
+            else:
+                await self.waiting.be_fair()
+            return lease
+        except BaseException as error:
+            if lease is not None:  # an interrupt: nobody will know that there is something to give back
+                await self.release(lease)
+            if isinstance(error, StoreUnavailable) and (moment := time_to_the_end()):
                 await anyio.sleep(moment)
             raise
-        if lease is not None:
-            self.keep(lease)
-            self._notice(min(lease.renew_at, lease.until))
-        else:
-            await self.waiting.be_fair()
-        return lease
 
     async def _obtain(
         self, name: str, resources: tuple[str, ...], options: Options, deadline: float, timeout: float | None
@@ -136,23 +139,24 @@ class AsyncDesk(Keeping):
             if not has_all(claimants):
                 await self.waiting.until(are_settled(claimants), deadline, *claimants)
                 self.require_open()
+            if has_all(claimants):
+                return AsyncLease(self, name, claimants[0], options, None if resources[0] == name else first)
+            failure = self.failure(claimants)
+            winner = self.winner(claimants)
+            lease = None
+            if winner is not None:
+                slot = None if winner.resource == name else first + claimants.index(winner)
+                lease = AsyncLease(self, name, winner, options, slot)
+            self._attend()
         except BaseException:
             self.withdraw(claimants)
             self._attend()
             with anyio.CancelScope(shield=True):
                 await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
             raise
-        if has_all(claimants):
-            return AsyncLease(self, name, claimants[0], options, None if resources[0] == name else first)
-        failure = self.failure(claimants)
-        winner = self.winner(claimants)
-        self._attend()
         if failure is not None:
             raise failure
-        if winner is None:
-            return None
-        slot = None if winner.resource == name else first + claimants.index(winner)
-        return AsyncLease(self, name, winner, options, slot)
+        return lease
 
     async def renew(self, lease: Lease) -> None:
         self.start_renewal(lease)
@@ -236,6 +240,7 @@ class AsyncDesk(Keeping):
         elif not self._parts_in_its_loop():  # which has ended: nobody is left to be told
             self.is_closed = True
             self.waiting.stop_watching()
+            self.withdraw(self._unkept())
             for lease in list(self.leases.values()):
                 self.mark_lost(lease, "closed")
             if has_ended(self._loop, self._call_in_loop):
@@ -297,9 +302,14 @@ class AsyncDesk(Keeping):
 
     def _say_good_bye(self) -> None:
         self.is_closed = self.hub.is_closing = True
-        self.withdraw(self.waiting_claimants())
+        self.withdraw(self._unkept())
         for lease in list(self.leases.values()):
             self.lose(lease, "closed")
+
+    def _unkept(self) -> "list[Claimant]":
+        """Whoever waits, and whom an interrupt left with what was granted and is in nobody's books."""
+        kept = {lease.owner for lease in self.leases.values()}
+        return [each for each in self.hub.active.values() if not each.leaving and each.owner not in kept]
 
     async def _hang_up(self) -> None:
         leavers = [claimant for claimant in self.hub.active.values() if claimant.leaving]
