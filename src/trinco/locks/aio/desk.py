@@ -1,6 +1,6 @@
 """Where tasks obtain leases, renew them and give them back. The twin of ``locks.desk``."""
 
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from trinco.locks.books import (
     unrenewed,
     why_over,
 )
-from trinco.locks.endings import time_to_the_end
+from trinco.locks.endings import _ended_by, time_to_the_end
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
@@ -49,8 +49,8 @@ class AsyncDesk(Keeping):
         self._loop: object = None
         """The event loop that uses it."""
         self._taking_over = allocate_lock()
-        """Held by an event loop that is about to be the one that uses it."""
-        self._is_retiring = False
+        """Held by an event loop that is about to be the one that uses it, and by who finds that none does any more."""
+        self.is_retiring = False
         """Nobody has the service any more: it is closed when nothing is held."""
 
     async def obtain(
@@ -237,15 +237,26 @@ class AsyncDesk(Keeping):
             return
         if self._loop is not None and running_loop() is self._loop:
             self._part()
-        elif not self._parts_in_its_loop():  # which has ended: nobody is left to be told
-            self.is_closed = True
-            self.waiting.stop_watching()
-            self.withdraw(self._unkept())
-            for lease in list(self.leases.values()):
-                self.mark_lost(lease, "closed")
-            if has_ended(self._loop, self._call_in_loop):
-                self._see_off_by_hand()
-            self.hub.close()
+        elif not self._parts_in_its_loop() and self._is_left_to_us():
+            self._part_by_hand()
+
+    def _is_left_to_us(self) -> bool:
+        """Whether its event loop closes it no more, nor does another thread. A loop that is only busy does it when it
+        runs again: who holds goes on until it is told, so the lock is not given away before."""
+        with self._taking_over:
+            is_ours = not self.is_closed and (bool(_ended_by) or has_ended(self._loop, self._call_in_loop))
+            self.is_closed = self.is_closed or is_ours
+        return is_ours
+
+    def _part_by_hand(self) -> None:
+        """Nobody is left to be told."""
+        self.waiting.stop_watching()
+        self.withdraw(self._unkept())
+        for lease in list(self.leases.values()):
+            self.mark_lost(lease, "closed")
+        if has_ended(self._loop, self._call_in_loop):
+            self._see_off_by_hand()
+        self.hub.close()
 
     def _see_off_by_hand(self) -> None:
         """What was given back may have to wait for the store's answer to something else, and no event loop is left to
@@ -280,19 +291,25 @@ class AsyncDesk(Keeping):
             start_in_background(self._hang_up)
 
     def retire(self) -> None:
-        """Close when nothing is held any more. By a finaliser, which may run anywhere: so it waits for nothing."""
-        self._is_retiring = True
+        """Close when nothing is held any more. By a finaliser, which may run anywhere, in the middle of a store too: so
+        it waits for nothing, and closes nothing itself. What an event loop held that has ended is given back."""
+        self.is_retiring = True
+        if self._call_in_loop is None:
+            self.is_closed = True  # it was never used
         if self.is_closed or self._call_in_loop is None:
             return
         try:
             self._call_in_loop(self._part_if_idle)
         except RuntimeError:  # that loop has ended
-            if not self.leases:
-                self.shut()
+            self._shut_in_a_thread()
+
+    def _shut_in_a_thread(self) -> None:
+        with suppress(RuntimeError):  # the interpreter is about to end, and closes everything
+            start_new_thread(self.shut, ())
 
     def drop(self, lease: Lease) -> None:
         super().drop(lease)
-        if self._is_retiring and self._call_in_loop is not None:
+        if self.is_retiring and self._call_in_loop is not None:
             with suppress(RuntimeError):  # that loop has ended
                 self._call_in_loop(self._part_if_idle)
 

@@ -13,7 +13,7 @@ from trinco.locks.lease import EXPLANATIONS, Lease
 
 class AsyncLease(Lease):
     """As ``Lease``; ``renew`` and ``release`` are awaited, and ``lost`` is an event to wait for. ``scope``: what is
-    cancelled when the lease is lost."""
+    cancelled when the lease is lost. A worker thread may ``check`` it; all else belongs to the event loop."""
 
     __slots__ = ("_alarm", "_context", "scope")
 
