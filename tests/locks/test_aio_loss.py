@@ -2,12 +2,16 @@
 
 import asyncio
 import logging
+from _thread import get_ident
+from contextvars import ContextVar
 from functools import partial
 from time import monotonic, process_time, sleep
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from tests.locks.cancelling import (
@@ -24,12 +28,13 @@ from tests.locks.cancelling import (
     run,
     take,
 )
-from tests.locks.services import quorum, with_a_liar
+from tests.locks.services import TamperedStore, one_store, quorum, with_a_liar
 from tests.stores.servers import RedisServer
 from trinco.core.errors import LeaseLost, StoreUnavailable
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.aio.service import AsyncLockService
 from trinco.locks.service import connect
+from trinco.stores.memory import MemoryStore
 
 __all__ = ["connecting", "four_redis"]
 
@@ -434,6 +439,99 @@ async def find_a_loss_during_a_renewal(server: RedisServer, ending: str) -> None
         server.resume()
         await anyio.sleep(0.1)
         assert len(told.leases) == 1
+
+
+REQUEST: ContextVar[str] = ContextVar("REQUEST", default="nobody's")
+
+
+@on_both
+@in_memory
+@pytest.mark.parametrize("how", ["function", "coroutine"])
+def test_on_lost_sees_the_context_variables_of_whoever_acquired(connecting: Connect, backend: str, how: str) -> None:
+    """The first to acquire starts the task that keeps the leases of all."""
+    seen: list[tuple[str, str]] = []
+
+    def on_lost(lease: AsyncLease) -> None:
+        seen.append((lease.name, REQUEST.get()))
+
+    async def on_lost_later(lease: AsyncLease) -> None:
+        await anyio.lowlevel.checkpoint()
+        on_lost(lease)
+
+    async def request(service: AsyncLockService, name: str) -> None:
+        REQUEST.set(name)
+        await take(service, name, max_hold=0.1, on_lost=on_lost if how == "function" else on_lost_later)
+        await eventually(lambda: name in dict(seen), "it is lost")
+
+    async def main() -> None:
+        async with clients(connecting) as (ours, _):
+            names = [fresh_name() for _ in range(3)]
+            async with anyio.create_task_group() as group:
+                for name in names:
+                    group.start_soon(request, ours, name)
+            assert dict(seen) == dict(zip(names, names, strict=True))
+
+    run(backend, main)
+
+
+@on_both
+def test_a_renewal_is_made_in_the_context_of_nobody(backend: str) -> None:
+    """Else what one request has in its context lives, and is logged, for as long as anything is held."""
+    seen: list[str] = []
+
+    async def main() -> None:
+        store = TamperedStore(MemoryStore("one"), before=lambda access: seen.append(REQUEST.get()))
+        async with one_store(store).aio as ours:
+            REQUEST.set("mine")
+            async with ours.lock("door", ttl=BRIEF).hold():
+                seen.clear()
+                await eventually(lambda: bool(seen), "it is renewed")
+                assert set(seen) == {"nobody's"}
+
+    run(backend, main)
+
+
+# Work in another thread
+
+
+@on_both
+@in_memory
+def test_a_loss_that_a_worker_thread_finds_is_told_in_the_event_loop(connecting: Connect, backend: str) -> None:
+    """The event loop is busy when the term ends, so that the thread is the first to look."""
+    told: list[int] = []
+    found: list[str] = []
+
+    async def main() -> None:
+        async with clients(connecting) as (ours, _):
+
+            def work(lease: AsyncLease) -> None:
+                anyio.from_thread.run_sync(at_work.set)
+                with raising(LeaseLost) as caught:
+                    while True:
+                        lease.check()
+                found.append(reason_of(caught.value))
+
+            def on_lost(lease: AsyncLease) -> None:
+                told.append(get_ident())
+
+            at_work = anyio.Event()
+            async with anyio.create_task_group() as group:
+                start = monotonic()
+                with raising(LeaseLost) as caught:
+                    async with ours.lock(fresh_name(), max_hold=0.2, on_lost=on_lost).hold() as lease:
+                        lost = lease.lost
+                        group.start_soon(anyio.to_thread.run_sync, work, lease)
+                        await at_work.wait()
+                        sleep(0.3)
+                        assert found == ["overtime"]
+                        await anyio.sleep_forever()
+                assert monotonic() - start < SOON
+            assert reason_of(caught.value) == "overtime"
+            assert lost.is_set()
+
+    run(backend, main)
+    assert found == ["overtime"]
+    assert told == [get_ident()]
 
 
 # Renewing by hand

@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 import trinco
-from tests.locks.cancelling import BACKENDS, descriptors, fresh_name, has_no_more_descriptors_than, run
-from tests.locks.services import LIMIT, Crowd, eventually, one_store, take
+from tests.locks.cancelling import BACKENDS, descriptors, fresh_name, has_no_more_descriptors_than, raising, run
+from tests.locks.services import LIMIT, Crowd, TamperedLink, TamperedStore, eventually, one_store, take
 from tests.stores.postgres_server import PostgresServer
 from tests.stores.servers import RedisServer
 from trinco.core.errors import LeaseLost, StoreUnavailable
@@ -108,6 +108,39 @@ def test_an_event_loop_forgets_the_descriptor_of_a_closed_service() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_whoever_holds_in_a_busy_event_loop_hears_of_a_close_when_that_runs_again(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else gets the lock before."""
+    monkeypatch.setattr("trinco.locks.aio.desk.PARTING", 0.05)
+    store = MemoryStore("shared")
+    told: list[str | None] = []
+    locks = one_store(store)
+    closed = threading.Event()
+
+    def close() -> None:
+        locks.close()
+        closed.set()
+
+    async def main() -> None:
+        with one_store(store) as others:
+            with raising(LeaseLost) as caught:
+                async with locks.aio.lock("door", on_lost=lambda lease: told.append(lease.reason)).hold() as lease:
+                    lost = lease.lost
+                    threading.Thread(target=close).start()
+                    assert closed.wait(LIMIT)
+                    assert others.inspect("door").held
+                    await anyio.sleep(LIMIT)
+            assert isinstance(caught.value, LeaseLost)
+            assert caught.value.reason == "closed"
+            assert lost.is_set()
+            assert told == ["closed"]
+            assert not others.inspect("door").held
+
+    run(backend, main, LIMIT / 2)
+
+
 async def _hold_once(url: str) -> None:
     async with trinco.connect(url).aio.lock("door").hold():
         pass
@@ -119,6 +152,67 @@ def test_a_service_that_an_ended_event_loop_had_is_closed() -> None:
         for _ in range(5):
             asyncio.run(_hold_once(server.url))
         eventually(lambda: has_no_more_descriptors_than(before))
+
+
+async def _forget_a_lease(url: str) -> None:
+    assert await trinco.connect(url).aio.lock(fresh_name(), ttl=1, auto_renew=False).try_acquire() is not None
+
+
+@pytest.mark.parametrize("when", ["before its end", "after its end"])
+def test_a_service_whose_event_loop_ended_with_a_lease_held_is_closed(when: str) -> None:
+    """Its finaliser may run at any time; an event loop that ends while something is held tells nobody."""
+
+    async def main() -> None:
+        await _forget_a_lease(server.url)
+        if when == "before its end":
+            gc.collect()
+
+    with RedisServer() as server:
+        before = descriptors()
+        for _ in range(5):
+            asyncio.run(main())
+        gc.collect()
+        assert trinco.connect(server.url).aio is not None  # whoever comes next looks after those before
+        eventually(lambda: descriptors() <= before)
+
+
+class _Noting(TamperedStore):
+    """Notes in which thread its links are closed."""
+
+    __slots__ = ("closers",)
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore("one"))
+        self.closers: list[int] = []
+
+    def connect(self, address: str, timeout: float = 5.0) -> "_NotingLink":
+        return _NotingLink(self, self.store.connect(address, timeout))
+
+
+class _NotingLink(TamperedLink):
+    __slots__ = ()
+
+    def close(self) -> None:
+        assert isinstance(self._owner, _Noting)
+        self._owner.closers.append(threading.get_ident())
+        super().close()
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_finaliser_closes_nothing_itself(held: bool) -> None:
+    """It may have interrupted somebody inside the very store that it would wait for."""
+    store = _Noting()
+
+    async def main() -> None:
+        lease = await one_store(store).aio.lock("door").try_acquire()
+        assert lease is not None
+        if not held:
+            await lease.release()
+
+    asyncio.run(main())
+    gc.collect()
+    eventually(lambda: store.closers)
+    assert threading.get_ident() not in store.closers
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

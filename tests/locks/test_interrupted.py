@@ -1,5 +1,6 @@
 """Somebody is interrupted in the middle of trinco: a signal handler raises, a finaliser runs, a process forks."""
 
+import asyncio
 import gc
 import linecache
 import os
@@ -479,3 +480,27 @@ def test_who_asks_again_and_again_lets_others_run(backend: str) -> None:
                     pass
 
     run(backend, main)
+
+
+async def _taken_by_a_task(locks: trinco.LockService) -> None:
+    await locks.aio.lock("door").acquire(timeout=LIMIT)
+
+
+def test_an_interrupt_of_a_task_that_acquires_at_any_call_leaves_nothing_that_closing_does_not_give_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The event loop ends with it; at the end of the process every lock service is closed."""
+    monkeypatch.setitem(Terms.__init__.__kwdefaults__ or {}, "access_timeout", 0.03)
+    for pause in ("leases.chains.OWED_PAUSE", "locks.links.RECONNECT_PAUSE"):
+        monkeypatch.setattr(f"trinco.{pause}", 0.03)
+    store = MemoryStore("door")
+    places: list[str] = []
+    with one_store(store) as bruno:
+        while True:
+            with one_store(store) as ana:
+                place = interrupted_at_call(len(places) + 1, partial(asyncio.run, _taken_by_a_task(ana)))
+            if place is None:
+                break
+            places.append(place)
+            assert not bruno.inspect("door").held, f"interrupted at {place}, it stays held"
+    assert len(places) > 100

@@ -3,22 +3,25 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Any
 
 _running: set[Any] = set()
 """asyncio keeps only weak references to its tasks."""
 
 
-def start_in_background(work: Callable[[], Awaitable[None]]) -> None:
+def start_in_background(work: Callable[[], Awaitable[None]], context: Context | None = None) -> None:
+    """``context``: of whom it does the work. What is done for all runs in nobody's: whoever happens to be the first to
+    need it would lend it to all."""
     if is_trio():
         trio: Any = sys.modules["trio"]
-        trio.lowlevel.spawn_system_task(work)
+        trio.lowlevel.spawn_system_task(work, context=context)
         return
 
     async def run() -> None:
         await work()
 
-    task = asyncio.get_running_loop().create_task(run())
+    task = asyncio.get_running_loop().create_task(run(), context=Context() if context is None else context)
     _running.add(task)
     task.add_done_callback(_running.discard)
 

@@ -1,6 +1,6 @@
 """Where tasks obtain leases, renew them and give them back. The twin of ``locks.desk``."""
 
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock, get_ident, start_new_thread
 from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from trinco.core.errors import StoreUnavailable, UsageError
 from trinco.locks.agenda import NEVER
 from trinco.locks.aio.background import from_any_thread, has_ended, running_loop, start_in_background
 from trinco.locks.aio.keeping import Keeping
-from trinco.locks.aio.lease import AsyncLease
+from trinco.locks.aio.lease import AsyncLease, not_ours
 from trinco.locks.aio.waiting import AsyncWaiting
 from trinco.locks.books import (
     FAREWELL,
@@ -25,7 +25,7 @@ from trinco.locks.books import (
     unrenewed,
     why_over,
 )
-from trinco.locks.endings import time_to_the_end
+from trinco.locks.endings import _ended_by, time_to_the_end
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
@@ -49,8 +49,8 @@ class AsyncDesk(Keeping):
         self._loop: object = None
         """The event loop that uses it."""
         self._taking_over = allocate_lock()
-        """Held by an event loop that is about to be the one that uses it."""
-        self._is_retiring = False
+        """Held by an event loop that is about to be the one that uses it, and by who finds that none does any more."""
+        self.is_retiring = False
         """Nobody has the service any more: it is closed when nothing is held."""
 
     async def obtain(
@@ -59,6 +59,7 @@ class AsyncDesk(Keeping):
         """A lease on the first of these resources that can be had within ``timeout``; cancelled, it leaves nothing."""
         await checkpoint_if_cancelled()
         deadline = NEVER if timeout is None else self.hub.clock() + timeout
+        lease = None
         try:
             losses = self.hub.losses
             try:
@@ -67,16 +68,18 @@ class AsyncDesk(Keeping):
                 if self.hub.losses == losses:
                     raise
                 lease = await self._obtain(name, resources, options, deadline, timeout)  # it broke in our hands: again
-        except StoreUnavailable:
-            if moment := time_to_the_end():
+            if lease is not None:
+                self.keep(lease)
+                self._notice(min(lease.renew_at, lease.until))
+            else:
+                await self.waiting.be_fair()
+            return lease
+        except BaseException as error:
+            if lease is not None:  # an interrupt: nobody will know that there is something to give back
+                await self.release(lease)
+            if isinstance(error, StoreUnavailable) and (moment := time_to_the_end()):
                 await anyio.sleep(moment)
             raise
-        if lease is not None:
-            self.keep(lease)
-            self._notice(min(lease.renew_at, lease.until))
-        else:
-            await self.waiting.be_fair()
-        return lease
 
     async def _obtain(
         self, name: str, resources: tuple[str, ...], options: Options, deadline: float, timeout: float | None
@@ -136,23 +139,24 @@ class AsyncDesk(Keeping):
             if not has_all(claimants):
                 await self.waiting.until(are_settled(claimants), deadline, *claimants)
                 self.require_open()
+            if has_all(claimants):
+                return AsyncLease(self, name, claimants[0], options, None if resources[0] == name else first)
+            failure = self.failure(claimants)
+            winner = self.winner(claimants)
+            lease = None
+            if winner is not None:
+                slot = None if winner.resource == name else first + claimants.index(winner)
+                lease = AsyncLease(self, name, winner, options, slot)
+            self._attend()
         except BaseException:
             self.withdraw(claimants)
             self._attend()
             with anyio.CancelScope(shield=True):
                 await self.waiting.until(lambda: self.are_gone(claimants), self.hub.clock() + WITHDRAWAL, *claimants)
             raise
-        if has_all(claimants):
-            return AsyncLease(self, name, claimants[0], options, None if resources[0] == name else first)
-        failure = self.failure(claimants)
-        winner = self.winner(claimants)
-        self._attend()
         if failure is not None:
             raise failure
-        if winner is None:
-            return None
-        slot = None if winner.resource == name else first + claimants.index(winner)
-        return AsyncLease(self, name, winner, options, slot)
+        return lease
 
     async def renew(self, lease: Lease) -> None:
         self.start_renewal(lease)
@@ -166,7 +170,14 @@ class AsyncDesk(Keeping):
             raise unrenewed(lease)
 
     def lose(self, lease: Lease, reason: str | None = None) -> None:
-        self.mark_lost(lease, reason or why_over(lease))
+        """A task's lease may be checked by another thread, which must touch nothing else: the loss is told where the
+        body can be cancelled."""
+        reason = reason or why_over(lease)
+        if self._thread != get_ident() and self._call_in_loop is not None:
+            with suppress(RuntimeError):  # that loop has ended
+                self._call_in_loop(lambda: self.lose(lease, reason))
+            raise not_ours(lease, reason)
+        self.mark_lost(lease, reason)
         if lease.reason is not None:  # else it was given back meanwhile
             lease.tell()
 
@@ -226,14 +237,26 @@ class AsyncDesk(Keeping):
             return
         if self._loop is not None and running_loop() is self._loop:
             self._part()
-        elif not self._parts_in_its_loop():  # which has ended: nobody is left to be told
-            self.is_closed = True
-            self.waiting.stop_watching()
-            for lease in list(self.leases.values()):
-                self.mark_lost(lease, "closed")
-            if has_ended(self._loop, self._call_in_loop):
-                self._see_off_by_hand()
-            self.hub.close()
+        elif not self._parts_in_its_loop() and self._is_left_to_us():
+            self._part_by_hand()
+
+    def _is_left_to_us(self) -> bool:
+        """Whether its event loop closes it no more, nor does another thread. A loop that is only busy does it when it
+        runs again: who holds goes on until it is told, so the lock is not given away before."""
+        with self._taking_over:
+            is_ours = not self.is_closed and (bool(_ended_by) or has_ended(self._loop, self._call_in_loop))
+            self.is_closed = self.is_closed or is_ours
+        return is_ours
+
+    def _part_by_hand(self) -> None:
+        """Nobody is left to be told."""
+        self.waiting.stop_watching()
+        self.withdraw(self._unkept())
+        for lease in list(self.leases.values()):
+            self.mark_lost(lease, "closed")
+        if has_ended(self._loop, self._call_in_loop):
+            self._see_off_by_hand()
+        self.hub.close()
 
     def _see_off_by_hand(self) -> None:
         """What was given back may have to wait for the store's answer to something else, and no event loop is left to
@@ -268,19 +291,25 @@ class AsyncDesk(Keeping):
             start_in_background(self._hang_up)
 
     def retire(self) -> None:
-        """Close when nothing is held any more. By a finaliser, which may run anywhere: so it waits for nothing."""
-        self._is_retiring = True
+        """Close when nothing is held any more. By a finaliser, which may run anywhere, in the middle of a store too: so
+        it waits for nothing, and closes nothing itself. What an event loop held that has ended is given back."""
+        self.is_retiring = True
+        if self._call_in_loop is None:
+            self.is_closed = True  # it was never used
         if self.is_closed or self._call_in_loop is None:
             return
         try:
             self._call_in_loop(self._part_if_idle)
         except RuntimeError:  # that loop has ended
-            if not self.leases:
-                self.shut()
+            self._shut_in_a_thread()
+
+    def _shut_in_a_thread(self) -> None:
+        with suppress(RuntimeError):  # the interpreter is about to end, and closes everything
+            start_new_thread(self.shut, ())
 
     def drop(self, lease: Lease) -> None:
         super().drop(lease)
-        if self._is_retiring and self._call_in_loop is not None:
+        if self.is_retiring and self._call_in_loop is not None:
             with suppress(RuntimeError):  # that loop has ended
                 self._call_in_loop(self._part_if_idle)
 
@@ -290,9 +319,14 @@ class AsyncDesk(Keeping):
 
     def _say_good_bye(self) -> None:
         self.is_closed = self.hub.is_closing = True
-        self.withdraw(self.waiting_claimants())
+        self.withdraw(self._unkept())
         for lease in list(self.leases.values()):
             self.lose(lease, "closed")
+
+    def _unkept(self) -> "list[Claimant]":
+        """Whoever waits, and whom an interrupt left with what was granted and is in nobody's books."""
+        kept = {lease.owner for lease in self.leases.values()}
+        return [each for each in self.hub.active.values() if not each.leaving and each.owner not in kept]
 
     async def _hang_up(self) -> None:
         leavers = [claimant for claimant in self.hub.active.values() if claimant.leaving]

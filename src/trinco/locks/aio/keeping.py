@@ -6,6 +6,7 @@ import logging
 from _thread import get_ident
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 from typing import Any
 
 import anyio
@@ -129,15 +130,16 @@ class Keeping(Books):
                 self._is_listening = False
         return self.judge_all(renewing)
 
-    def call_back(self, on_lost: Callable[[Any], Any], lease: Lease) -> None:
-        """``on_lost`` may be a function or a coroutine function; what it raises must not end the renewals."""
+    def call_back(self, on_lost: Callable[[Any], Any], lease: Lease, context: Context) -> None:
+        """``on_lost`` may be a function or a coroutine function; what it raises must not end the renewals. It runs in
+        the context of whoever acquired, whoever finds the loss."""
         try:
-            result = on_lost(lease)
+            result = context.run(on_lost, lease)
         except Exception:
             logging.getLogger("trinco").exception("on_lost of the lock '%s' raised", lease.name)
             return
         if inspect.isawaitable(result):
-            start_in_background(_awaiting(result, lease.name))
+            start_in_background(_awaiting(result, lease.name), context)
 
 
 def _awaiting(result: Awaitable[Any], name: str) -> Callable[[], Awaitable[None]]:

@@ -1,22 +1,27 @@
 """What a task has in its hands while it holds a lock."""
 
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any
 
 import anyio
 
-from trinco.locks.lease import Lease
+from trinco.core.duration import in_words
+from trinco.core.errors import LeaseLost
+from trinco.locks.lease import EXPLANATIONS, Lease
 
 
 class AsyncLease(Lease):
     """As ``Lease``; ``renew`` and ``release`` are awaited, and ``lost`` is an event to wait for. ``scope``: what is
-    cancelled when the lease is lost."""
+    cancelled when the lease is lost. A worker thread may ``check`` it; all else belongs to the event loop."""
 
-    __slots__ = ("_alarm", "scope")
+    __slots__ = ("_alarm", "_context", "scope")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._alarm: anyio.Event | None = None
+        self._context = copy_context()
+        """Of whoever acquired: what ``on_lost`` sees."""
         self.scope: anyio.CancelScope | None = None
 
     @property
@@ -46,7 +51,7 @@ class AsyncLease(Lease):
         if self.scope is not None:
             self.scope.cancel()
         if self.options.on_lost is not None:
-            self._service.call_back(self.options.on_lost, self)
+            self._service.call_back(self.options.on_lost, self, self._context)
 
     def __enter__(self) -> Lease:
         raise TypeError("this lease is held by a task: use 'async with'")
@@ -60,3 +65,9 @@ class AsyncLease(Lease):
         await self.release()
         if self.reason is not None and error is None:
             raise self.loss()
+
+
+def not_ours(lease: Lease, reason: str) -> LeaseLost:
+    """What a thread is told that finds a loss before the event loop has heard of it."""
+    why = EXPLANATIONS[reason].format(ttl=in_words(lease.options.ttl))
+    return LeaseLost(f"the lock '{lease.name}' is not ours any more: {why}", reason)

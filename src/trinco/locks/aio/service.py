@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 _in_use: set[AsyncDesk] = set()
-"""The desks of services that somebody has. What becomes garbage together is finalised in any order: a desk that did so
-with its service would be too late to close its links."""
+"""The desks of services that somebody has, or that are not closed yet. What becomes garbage together is finalised in
+any order: a desk that did so with its service would be too late to close its links."""
 
 
 class AsyncLockService:
@@ -34,6 +34,7 @@ class AsyncLockService:
         self._open()
 
     def _open(self) -> None:
+        _close_the_forgotten()
         self._desk, self._process = AsyncDesk(self._service.new_hub(), self._service.f), os.getpid()
         _in_use.add(self._desk)
 
@@ -105,7 +106,6 @@ class AsyncLockService:
         desk = getattr(self, "_desk", None)
         if desk is not None and self._process == os.getpid():
             desk.retire()
-            _in_use.discard(desk)
 
     def __reduce__(self) -> NoReturn:
         raise of_one_process("lock service", "connect again where it is needed: trinco.connect(...)")
@@ -120,3 +120,13 @@ class AsyncLockService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _close_the_forgotten() -> None:
+    """An event loop may end while it holds something by a service that nobody has any more, and nobody hears of that
+    end: so whoever opens the next service looks."""
+    for desk in list(_in_use):
+        if desk.is_retiring and desk.is_closed:
+            _in_use.discard(desk)
+        elif desk.is_retiring:
+            desk.retire()
