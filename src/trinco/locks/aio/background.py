@@ -61,4 +61,10 @@ def has_ended(loop: Any, call: Callable[[Callable[[], object]], object] | None) 
 
 def is_trio() -> bool:
     trio = sys.modules.get("trio")
-    return trio is not None and bool(trio.lowlevel.in_trio_run())
+    if trio is None:
+        return False
+    try:
+        trio.lowlevel.current_trio_token()  # trio before 0.29 has no in_trio_run
+    except RuntimeError:
+        return False
+    return True
