@@ -52,6 +52,11 @@ def close_at_exit(books: "Books") -> None:
     _open.append(ref(books))
 
 
+def is_ending() -> bool:
+    """Whether the process is about to end."""
+    return bool(_ended_by)
+
+
 def time_to_the_end() -> float:
     """How long to wait before telling somebody that it cannot have a lock. Daemon threads are all that is left when a
     process ends, and are ended with it: what they are told before only leaves a traceback."""

@@ -25,7 +25,7 @@ from trinco.locks.books import (
     unrenewed,
     why_over,
 )
-from trinco.locks.endings import _ended_by, time_to_the_end
+from trinco.locks.endings import is_ending, time_to_the_end
 from trinco.locks.hub import Hub
 from trinco.locks.inspection import Look
 from trinco.locks.lease import Lease
@@ -244,7 +244,7 @@ class AsyncDesk(Keeping):
         """Whether its event loop closes it no more, nor does another thread. A loop that is only busy does it when it
         runs again: who holds goes on until it is told, so the lock is not given away before."""
         with self._taking_over:
-            is_ours = not self.is_closed and (bool(_ended_by) or has_ended(self._loop, self._call_in_loop))
+            is_ours = not self.is_closed and (is_ending() or has_ended(self._loop, self._call_in_loop))
             self.is_closed = self.is_closed or is_ours
         return is_ours
 
