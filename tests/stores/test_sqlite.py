@@ -318,6 +318,16 @@ def test_a_folder_of_names_that_others_may_write_to_is_not_used(connect: Connect
     assert os.listdir(wake) == [THREE]
 
 
+def test_root_makes_no_folder_of_names_for_somebody_elses_file(
+    connect: Connect, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner could not use it, ever."""
+    waiter = connect(TWO)
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    waiter.expect_hints(EVE.owner)
+    assert not Path(f"{file}-wake").exists()
+
+
 def test_nothing_but_sockets_with_names_of_ours_is_swept(connect: Connect, file: Path) -> None:
     wake = Path(f"{file}-wake")
     wake.mkdir(0o700)

@@ -84,7 +84,7 @@ class SQLiteStore(Store):
         """Where a symbolic link leads is asked each time: it may have been switched since."""
         boot = self._boot or this_boot()
         database = Database(self._asked, boot, self.t_max, self._clock, timeout)
-        return SQLiteLink(database, WakeFolder(f"{database.path}-wake", address), self.t_max, self._clock)
+        return SQLiteLink(database, WakeFolder(database.path, address), self.t_max, self._clock)
 
 
 class SQLiteLink(WakingLink):

@@ -174,10 +174,11 @@ class WakeFolder:
     is used, and nothing but sockets with names of our form is removed from it: it may be a link to somebody's papers.
     """
 
-    __slots__ = ("_address", "_descriptor", "_folder", "_inode", "_own", "_sender")
+    __slots__ = ("_address", "_descriptor", "_file", "_folder", "_inode", "_own", "_sender")
 
-    def __init__(self, folder: str, address: str) -> None:
-        self._folder = folder
+    def __init__(self, file: str, address: str) -> None:
+        self._file = file
+        self._folder = f"{file}-wake"
         self._address = address
         self._descriptor = NO_DESCRIPTOR
         self._inode = 0
@@ -203,7 +204,7 @@ class WakeFolder:
                 before.close()  # not earlier: who polls must see that the new one has another number
 
     def _named(self) -> "socket.socket":
-        _make(self._folder)
+        self._make()
         self._descriptor = _entered(self._folder)
         self._sweep(self._descriptor)
         own = _datagrams()
@@ -216,6 +217,15 @@ class WakeFolder:
             own.close()
             raise
         return own
+
+    def _make(self) -> None:
+        """Root makes none for a file of somebody else, who could not use it."""
+        if os.stat(self._file).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it is for the owner of the file", self._folder)
+        try:
+            os.mkdir(self._folder, 0o700)
+        except FileExistsError:
+            return  # somebody else has waited before
 
     def ring(self, owner: str) -> bool:
         address = where_to_ring(owner)
@@ -307,13 +317,6 @@ class WakeFolder:
                 pass
             finally:
                 probe.close()
-
-
-def _make(folder: str) -> None:
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        return  # somebody else has waited before
 
 
 def _entered(folder: str) -> int:
