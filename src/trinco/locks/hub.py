@@ -20,7 +20,6 @@ from trinco.leases.operation import Answer, Handed
 from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
 from trinco.locks.agenda import Agenda
-from trinco.locks.blame import fault
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
 from trinco.locks.quick import QuickClaimant
@@ -203,6 +202,8 @@ class Hub(Links):
 
     def _give_up(self, base: int, error: Exception) -> str:
         """A link has raised something; why it is given up."""
+        from trinco.locks.blame import fault
+
         reason = fault(self.stores[base].url, error)
         self.lose(base, reason)
         return reason

@@ -6,7 +6,6 @@ from collections import deque
 from errno import EBADF, ENOENT
 
 from trinco.core.errors import StoreUnavailable
-from trinco.locks.blame import fault
 from trinco.stores.store import NO_DESCRIPTOR, Link, Store
 
 TYPE_CHECKING = False
@@ -156,7 +155,7 @@ class Links:
             try:
                 link.close()
             except Exception as error:
-                fault(self.stores[base].url, error)  # it is gone all the same
+                _fault(self.stores[base], error)  # it is gone all the same
             self.links[base] = None
             self.losses += 1
 
@@ -255,4 +254,10 @@ def _connected(store: Store, base: int, address: str) -> "tuple[int, Link | None
     except StoreUnavailable as error:
         return base, None, error.reason
     except Exception as error:
-        return base, None, fault(store.url, error)
+        return base, None, _fault(store, error)
+
+
+def _fault(store: Store, error: Exception) -> str:
+    from trinco.locks.blame import fault
+
+    return fault(store.url, error)
