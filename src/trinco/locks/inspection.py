@@ -1,10 +1,11 @@
 """Looking at a lock without touching it: who holds it, for how long, who waits."""
 
+from math import isfinite
+
 from trinco.core.value import Value
 from trinco.leases.accesses import List, Listing, Read, Versioned
 from trinco.leases.claim import Claim
 from trinco.leases.item import Holder, Item, Waiter
-from trinco.leases.operation import SOME_DAY
 from trinco.leases.owner import client_of
 from trinco.leases.row import Kind
 
@@ -150,23 +151,16 @@ def item_in(reply: Versioned) -> Item:
     holder, waiters = item.holder, item.waiters
     if not (_is_whole(item.token) and isinstance(waiters, tuple)):
         raise ValueError(f"the item {item!r} makes no sense")
-    if holder is not None and not (
-        _is_claim(holder.claim) and _is_whole(holder.token or 0) and _is_duration(holder.until)
-    ):
+    if holder is not None and not (_is_claim(holder.claim) and _is_whole(holder.token or 0) and isfinite(holder.until)):
         raise ValueError(f"the holder {holder!r} makes no sense")
     for waiter in waiters:
-        if not (_is_claim(waiter.claim) and _is_whole(waiter.ticket) and _is_duration(waiter.until)):
+        if not (_is_claim(waiter.claim) and _is_whole(waiter.ticket) and isfinite(waiter.until)):
             raise ValueError(f"the waiter {waiter!r} makes no sense")
     return item
 
 
 def _is_whole(number: object) -> bool:
     return type(number) is int and number >= 0
-
-
-def _is_duration(seconds: float) -> bool:
-    """Not infinite, and not nan: ``math`` could tell, and is not loaded to run a command."""
-    return -SOME_DAY < seconds < SOME_DAY
 
 
 def _is_claim(claim: object) -> bool:
