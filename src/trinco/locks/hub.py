@@ -153,8 +153,8 @@ class Hub(Links):
             try:
                 reply = link.send(sender.resource, access)
             except Exception as error:
-                self._sending = None
                 sender.failures[base] = self._give_up(base, error)
+                self._sending = None
             else:
                 if reply is None:
                     self._outstanding[base].append((sender, tag))
