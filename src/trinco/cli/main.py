@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+LAB = {
+    "protocols": "the catalogue: every protocol and what its paper claims",
+    "sim": "simulate a protocol: metrics, monitors, faults, many seeds",
+    "check": "check a protocol exhaustively: every order of every event",
+    "exhibit": "flaws kept alive: find their shortest counterexample",
+    "planes": "projective planes: whom each node asks, and that any two ask one in common",
+    "compare": "the algorithms side by side: claimed, measured, drawn",
+    "reproduce": "a paper's tables and figures, beside what we measure",
+    "verify": "run the monitors over a recorded trace",
+}
 COMMANDS = {
     "run": "run a command while holding a lock",
     "elect": "run a command while leading: one of many runs, the others stand by",
@@ -38,19 +48,11 @@ COMMANDS = {
     "health": "what each store is worth: down, slow, or caught lying",
     "doctor": "find out whether a store is fit to lock on",
     "keys": "the keys that sign what is written to a quorum",
-    "protocols": "the catalogue: every protocol and what its paper claims",
-    "sim": "simulate a protocol: metrics, monitors, faults, many seeds",
-    "check": "check a protocol exhaustively: every order of every event",
-    "exhibit": "flaws kept alive: find their shortest counterexample",
-    "planes": "projective planes: whom each node asks, and that any two ask one in common",
-    "compare": "the algorithms side by side: claimed, measured, drawn",
-    "reproduce": "a paper's tables and figures, beside what we measure",
-    "verify": "run the monitors over a recorded trace",
+    **LAB,
 }
 """Each is the module of that name here (with an underscore behind a word that Python keeps for itself), imported only
 when it is asked for. It has ``register`` and ``run``, and ``split`` if a command of the user's follows ``--``."""
 
-LAB = frozenset({"protocols", "sim", "check", "exhibit", "planes", "compare", "reproduce", "verify"})
 NO_VERDICT = (
     "out of memory, so there is no verdict: allow more, or ask for less (fewer nodes, rounds or entries; "
     "'sim --no-trace' keeps no trace)",
@@ -115,7 +117,7 @@ def _judged(arguments: "list[str]", loaded: "Callable[[], object]") -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", exits.INTERRUPTED)
     except MemoryError:
-        return _complain(*(NO_VERDICT if LAB.intersection(arguments[:1]) else NO_ROOM))
+        return _complain(*(NO_VERDICT if arguments and arguments[0] in LAB else NO_ROOM))
     except Exception as error:
         if "TRINCO_DEBUG" in os.environ:
             raise

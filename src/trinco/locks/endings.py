@@ -120,7 +120,7 @@ def _end(number: int, frame: "FrameType | None") -> None:
 
 def _is_inside(frame: "FrameType | None") -> bool:
     """Whether it interrupts an access: then nobody would know what has been sent, and the link would have to be given
-    up. Nobody sleeps in there, and nothing of others is called."""
+    up. Nobody waits for a lock in there."""
     while frame is not None and not frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
     return frame is not None

@@ -28,6 +28,7 @@ from trinco.leases.operation import (
 from trinco.stores import descriptors
 from trinco.stores.redis_epoch import EPOCH
 from trinco.stores.resp import ReplyError, pack, pack_word
+from trinco.stores.store import EXHAUSTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ ADVICE = {
     "CLUSTERDOWN": "its cluster is down",
     "DAMAGED": "what it keeps for this lock is damaged or not ours, so nothing is granted: look at the key, and delete "
     "it if nobody holds the lock",
-    "EXHAUSTED": "the lock's token cannot grow any more: take another name",
+    "EXHAUSTED": EXHAUSTED,
     "FORGOTTEN": "its data was removed or replaced while we were connected, so it may have forgotten who holds what",
     "DENIED": "it is in protected mode, which lets in nobody but its own host: give it a password (requirepass)",
 }
