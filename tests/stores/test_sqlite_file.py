@@ -281,7 +281,8 @@ def test_whoever_holds_by_a_symbolic_link_that_was_switched_is_told_so_and_has_l
         _switch(current)
         clock.now += 2
         assert_unavailable(lambda: apply(link, Extend(ANA, 30, 1)), "current/locks.db .* link was switched")
-    with closing(store.connect(ONE)) as again, closing(SQLiteStore(str(current / "locks.db")).connect(TWO)) as other:
+    elsewhere = SQLiteStore(str(current / "locks.db"), clock=clock)
+    with closing(store.connect(ONE)) as again, closing(elsewhere.connect(TWO)) as other:
         assert apply(again, Extend(ANA, 30, 1)).grade is Grade.GONE
         assert is_granted(take(other, EVE))
         assert take(again, ANA).grade is Grade.REFUSED
