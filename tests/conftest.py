@@ -14,4 +14,6 @@ settings.register_profile("steady", deadline=None, derandomize=True, suppress_he
 settings.load_profile("steady")
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-"""A run under nohup would hand it on, ignored, to every process that a test starts."""
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""A run under nohup, or in the background of a script, would hand them on, ignored, to every process that a test
+starts."""
