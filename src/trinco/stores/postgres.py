@@ -33,8 +33,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LAYOUT = 3
+LAYOUT = 4
 """Rises when ``postgres.sql`` changes; a store of an earlier layout is brought up to date by the first who connects."""
+MOST_WAITERS = 256
+"""In the row of a lock, which is read and written whole at every poll: with a thousand of them the server would do
+little else. Those beyond poll until there is room."""
 SCRIPT = (get_data("trinco.stores", "postgres.sql") or b"").decode()
 CREATION = int.from_bytes(b"trinco")
 """The advisory lock behind which tables and functions are made."""
@@ -218,7 +221,8 @@ class PostgresStore(Store):
     def _script(self) -> str:
         literal = "'" + self.identifier.replace("'", "''") + "'"
         script = SCRIPT.replace("{schema_text}", literal)
-        script = script.replace("{layout}", str(LAYOUT)).replace("{sign_of_life}", str(SIGN_OF_LIFE))
+        for number, value in (("layout", LAYOUT), ("sign_of_life", SIGN_OF_LIFE), ("most_waiters", MOST_WAITERS)):
+            script = script.replace(f"{{{number}}}", str(value))
         return script.replace("{schema}", self.identifier)
 
     def _enter(self, asking: Asking) -> float:

@@ -9,7 +9,7 @@
 -- A free lock is taken, and a held one given back or handed over, by single UPDATEs (postgres_calls.py), which do just
 -- what the functions here would in half the time; these do everything.
 --
--- {schema} is filled in by postgres.py, which runs this file in one transaction, behind an advisory lock.
+-- {schema} and its like are filled in by postgres.py, which runs this file in one transaction, behind an advisory lock.
 
 DO $$ BEGIN
     IF to_regnamespace({schema_text}) IS NULL THEN
@@ -231,7 +231,7 @@ BEGIN
             SELECT each
               FROM unnest(ARRAY(SELECT other FROM unnest(item.waiters) AS other WHERE other.owner <> asker) || waiting)
                 AS each
-             ORDER BY each.ticket, each.owner LIMIT 1024
+             ORDER BY each.ticket, each.owner LIMIT {most_waiters}
         );
     END IF;
     RETURN item;
