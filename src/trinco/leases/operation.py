@@ -151,13 +151,13 @@ class Answer(Value):
         """Whether every field is what it must be: a store that runs code may say anything."""
         token, remaining, granularity = self.token, self.remaining, self.granularity
         return (
-            isinstance(self.grade, Grade)
-            and (token is None or (type(token) is int and 0 <= token < TOKEN_LIMIT))
-            and type(remaining) in NUMBERS
+            self.grade.__class__ is Grade
+            and (token is None or (token.__class__ is int and 0 <= token < TOKEN_LIMIT))
+            and remaining.__class__ in NUMBERS
             and -SOME_DAY < remaining < SOME_DAY
-            and type(granularity) in NUMBERS
+            and granularity.__class__ in NUMBERS
             and -SOME_DAY < granularity < SOME_DAY
-            and type(self.smaller) is bool
+            and self.smaller.__class__ is bool
         )
 
 

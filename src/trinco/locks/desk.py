@@ -45,10 +45,10 @@ class Desk(Books):
     def obtain(
         self, name: str, resources: "tuple[str, ...]", options: "Options", timeout: float | None
     ) -> "Lease | None":
-        """A lease on the first of these resources that can be had within ``timeout`` (None: for ever); the slots of a
-        semaphore are several. None if it cannot."""
+        """A lease on the first of these resources that can be had within ``timeout`` (None: for ever; 0: at once, for
+        as long as the stores take to say so); the slots of a semaphore are several. None if it cannot."""
         hub, waiting = self.hub, self.waiting
-        deadline = NEVER if timeout is None else hub.clock() + timeout
+        deadline = hub.clock() + timeout if timeout else NEVER
         lease = None
         try:
             waiting.require_rest()
@@ -75,12 +75,11 @@ class Desk(Books):
     def _obtain(
         self, name: str, resources: "tuple[str, ...]", options: "Options", deadline: float, timeout: float | None
     ) -> "Lease | None":
-        at_once = timeout == 0
-        if self.lacks_links() and not self._connects(NEVER if at_once else deadline):
+        if self.lacks_links() and not self._connects(deadline):
             return None
         if len(resources) == 1:
-            return self._compete(name, resources, 0, options, NEVER if at_once else deadline, once=at_once)
-        lease = self._try_each(name, resources, options, deadline if timeout else NEVER)
+            return self._compete(name, resources, 0, options, deadline, once=timeout == 0)
+        lease = self._try_each(name, resources, options, deadline)
         if lease is None and timeout != 0:
             lease = self._compete(name, resources, 0, options, deadline, once=False)
         return lease
@@ -110,10 +109,7 @@ class Desk(Books):
         """Ask for all of these; keep the first that is granted and give the others back at once."""
         claimants = self.compete(resources, options, once=once)
         try:
-            if not has_all(claimants):
-                self.waiting.until(are_settled(claimants), deadline, *claimants)
-                self.require_open()
-            if has_all(claimants):
+            if has_all(claimants) or self._is_granted_all(claimants, deadline):
                 return Lease(self, name, claimants[0], options, None if resources[0] == name else first)
             failure = self.failure(claimants)
             winner = self.winner(claimants)
@@ -129,6 +125,12 @@ class Desk(Books):
         if failure is not None:
             raise failure
         return lease
+
+    def _is_granted_all(self, claimants: "list[Claimant]", deadline: float) -> bool:
+        """Wait until it is settled."""
+        self.waiting.until(are_settled(claimants), deadline, *claimants)
+        self.require_open()
+        return has_all(claimants)
 
     def withdraw(self, claimants: "list[Claimant]") -> None:
         super().withdraw(claimants)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trinco.leases.accesses import Access
     from trinco.locks.entries import PlainEntries
     from trinco.locks.sealed import SealedEntries
-    from trinco.stores.store import Link
+    from trinco.stores.store import Link, Said
 
     class Sender(Protocol):
         """Whoever sends accesses: a claimant, or somebody who only looks."""
@@ -54,10 +54,41 @@ MAX_POOLED = 64
 FORGIVEN_AFTER = 30.0
 SAID = object()
 """As a tag: nobody asked for it."""
+SAYINGS = (Hint, Handed)
 
 
 class Hub(Links):
-    """``preferred``: the bases, in the order in which they are asked; those that were late or failed go last."""
+    """``preferred``: the bases, in the order in which they are asked; those that were late or failed go last.
+
+    Slots, because a class with so many attributes finds each of them more slowly without.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_forgiven_at",
+        "_handles",
+        "_heard_at",
+        "_in_use",
+        "_inbox",
+        "_kind",
+        "_outstanding",
+        "_pool",
+        "_pooled",
+        "_sending",
+        "_unsent",
+        "_usual",
+        "active",
+        "agenda",
+        "algorithms",
+        "chance",
+        "client",
+        "entries",
+        "heard",
+        "is_closing",
+        "preferred",
+        "t_max",
+        "wall_clock",
+    )
 
     def __init__(
         self,
@@ -142,29 +173,33 @@ class Hub(Links):
         if self._in_use is not None:
             self.give_up_interrupted()
         link = self.links[base]
-        reply: Any = None
-        if link is None and self.is_connecting_to(base):
+        if link is None:
+            return self._send_later(sender, base, access, tag)
+        self._in_use, self._sending = base, (sender, tag)
+        try:
+            reply = link.send(sender.resource, access)
+        except Exception as error:
+            sender.failures[base] = self._give_up(base, error)
+            self._sending = None
+            self._inbox.append((sender, base, tag, None))
+            return False
+        if reply is None:
+            self._outstanding[base].append((sender, tag))
+            self._in_use = self._sending = None
+            return True
+        self.unanswering[base] = 0
+        self._in_use = self._sending = None
+        self._inbox.append((sender, base, tag, reply))
+        self._heard_at[base] = self.clock()
+        return False
+
+    def _send_later(self, sender: "Sender", base: int, access: "Access", tag: "Any") -> bool:
+        """If there is to be a link."""
+        if self.is_connecting_to(base):
             self._unsent[base].append((sender, access, tag))
             return True
-        if link is None:
-            sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
-        else:
-            self._in_use, self._sending = base, (sender, tag)
-            try:
-                reply = link.send(sender.resource, access)
-            except Exception as error:
-                sender.failures[base] = self._give_up(base, error)
-                self._sending = None
-            else:
-                if reply is None:
-                    self._outstanding[base].append((sender, tag))
-                    self._in_use = self._sending = None
-                    return True
-                self.unanswering[base] = 0
-                self._in_use = self._sending = None
-        self._inbox.append((sender, base, tag, reply))
-        if reply is not None:
-            self._heard_at[base] = self.clock()
+        sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
+        self._inbox.append((sender, base, tag, None))
         return False
 
     def receive(self, base: int) -> None:
@@ -180,25 +215,31 @@ class Hub(Links):
         except Exception as error:
             self._give_up(base, error)
             return
+        if not arrived:
+            self._in_use = None
+            return
         outstanding = self._outstanding[base]
-        said = []
-        if arrived:
-            self.heard[base] += 1
+        said: list[Said] = []
         for each in arrived:
-            if isinstance(each, (Hint, Handed)):
-                if isinstance(getattr(each, "owner", None), str):  # a store may say anything to nobody
-                    said.append(each)
+            if isinstance(each, SAYINGS):
+                said.append(each)
             elif outstanding:
                 self.unanswering[base] = 0
                 sender, tag = outstanding.popleft()
                 self._inbox.append((sender, base, tag, each))
         self._in_use = None
-        for each in said:
-            waiter = self.active.get(each.owner) or self._forgotten(each.owner)
+        self.heard[base] += 1
+        self._heard_at[base] = self.clock()
+        for word in said:
+            self._pass_on(base, word)
+
+    def _pass_on(self, base: int, said: "Said") -> None:
+        """What nobody asked for comes after the answers: a refusal that came with it may be older."""
+        owner = getattr(said, "owner", None)
+        if isinstance(owner, str):  # a store may say anything to nobody
+            waiter = self.active.get(owner) or self._forgotten(owner)
             if waiter is not None:
-                self._inbox.append((waiter, base, SAID, each))  # a refusal that came with it may be older
-        if arrived:
-            self._heard_at[base] = self.clock()
+                self._inbox.append((waiter, base, SAID, said))
 
     def _give_up(self, base: int, error: Exception) -> str:
         """A link has raised something; why it is given up."""

@@ -22,6 +22,24 @@ class Links:
     """``links`` has None where a store is not connected; ``troubles`` says why. ``losses``: how many links broke.
     ``poller`` is readable when any link is; the first who has to wait makes it."""
 
+    __slots__ = (
+        "_bell",
+        "_connecting",
+        "_looked",
+        "_newcomers",
+        "_retry_at",
+        "_watched",
+        "address",
+        "clock",
+        "is_closed",
+        "links",
+        "losses",
+        "poller",
+        "stores",
+        "troubles",
+        "unanswering",
+    )
+
     def __init__(self, stores: "tuple[Store, ...]", address: str, clock: "Callable[[], float]") -> None:
         self.stores = stores
         self.address = address

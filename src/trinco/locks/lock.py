@@ -90,7 +90,7 @@ class Lock:
 
     def leave(self, lease: Lease) -> None:
         """For ``hold``: exactly this lease, once for each time that it was entered with."""
-        stay = self._stay_with(lease)
+        stay = self._stay_with(lease) if self._acquired else None
         if stay is None or not self._leave(stay):
             lease.release()
 

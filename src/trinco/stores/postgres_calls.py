@@ -97,7 +97,6 @@ TAKES: "dict[Any, bytes]" = {
     GUESS: b"trinco_take_guessed",
 }
 GIVES_BACK, HANDS_OVER, RELEASES, READS = b"trinco_give_back", b"trinco_hand_over", b"trinco_release", b"trinco_read"
-GRANTS, RETURNS = frozenset(TAKES.values()), frozenset((GIVES_BACK, HANDS_OVER))
 WAIT_FOR_DISK = """
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
@@ -245,13 +244,8 @@ def _guess(token: "Any") -> bytes | None:
 
 def reply_in(result: "PGresult", errand: Errand) -> tuple[Answer, int] | None:
     """The reply, and the server's clock. None: no statement of ours says this."""
-    statement = errand.statement
     try:
-        if statement in GRANTS:
-            return _grant_in(result, errand)
-        if statement in RETURNS:
-            return RELEASED, unpack(result.get_value(0, 0))[0] + EPOCH
-        return _answer_in(result)
+        return READERS.get(errand.statement, _answer_in)(result, errand)
     except NONSENSE:
         return None
 
@@ -266,13 +260,21 @@ def _grant_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
     return Answer(COMMITTED, token, term / 1e6), until - term + EPOCH
 
 
-def _answer_in(result: "PGresult") -> tuple[Answer, int]:
+def _return_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
+    """What ``GIVE_BACK`` and ``HAND_OVER`` give."""
+    return RELEASED, unpack(result.get_value(0, 0))[0] + EPOCH
+
+
+def _answer_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
     """What a function gives."""
     grade, token, until, smaller, evidence, ticket, now = row_in(result)
     (store_time,) = unpack(now)
     remaining = 0 if until is None else _remaining(until, now)
     answer = Answer(GRADES[grade], _token(token), remaining, BOOLEANS[smaller], evidence, ticket)
     return answer, store_time + EPOCH
+
+
+READERS = dict.fromkeys(TAKES.values(), _grant_in) | dict.fromkeys((GIVES_BACK, HANDS_OVER), _return_in)
 
 
 def row_in(result: "PGresult") -> "Row":

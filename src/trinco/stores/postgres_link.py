@@ -265,14 +265,13 @@ class PostgresLink(Link):
 
     def _take(self, errand: Errand, result: "PGresult") -> None:
         status = result.status
-        if status == SINGLE_TUPLE:
-            self._take_row(result)
-        elif status == TUPLES_OK:
-            if result.ntuples > 1 or self._outcome is not None:
+        if status == TUPLES_OK:
+            rows = result.ntuples
+            if rows > 1 or self._outcome is not None:
                 raise self._lost(NONSENSICAL)
-            self._outcome = (
-                self._told(errand, reply_in(result, errand)) if result.ntuples else self._without_row(errand)
-            )
+            self._outcome = self._told(errand, reply_in(result, errand)) if rows else self._without_row(errand)
+        elif status == SINGLE_TUPLE:
+            self._take_row(result)
         elif status != COMMAND_OK:
             self._take_error(errand, result)
 
