@@ -65,6 +65,7 @@ class Hub(Links):
 
     __slots__ = (
         "__weakref__",
+        "_concerned",
         "_forgiven_at",
         "_handles",
         "_heard_at",
@@ -74,7 +75,6 @@ class Hub(Links):
         "_outstanding",
         "_pool",
         "_pooled",
-        "_sending",
         "_unsent",
         "_usual",
         "active",
@@ -123,8 +123,9 @@ class Hub(Links):
         self._in_use: int | None = None
         """Whose link somebody is using. Who finds this set knows that somebody was interrupted there (the handler of a
         signal raised): which answer belongs to whom is not known any more, and the link is given up."""
-        self._sending: tuple[Sender, Any] | None = None
-        """Who sends, and with which tag: it is to hear of that, since nobody knows what has been sent."""
+        self._concerned: tuple[Sender, Any] | None = None
+        """Who sends, or whose answer comes in, and with which tag: it is to hear of that, since nobody knows what has
+        been sent, or what was answered."""
         self.is_closing = False
         """Nobody is to wait any longer."""
         self._pool: dict[str, list[Claimant]] = {}
@@ -175,20 +176,20 @@ class Hub(Links):
         link = self.links[base]
         if link is None:
             return self._send_later(sender, base, access, tag)
-        self._in_use, self._sending = base, (sender, tag)
+        self._in_use, self._concerned = base, (sender, tag)
         try:
             reply = link.send(sender.resource, access)
         except Exception as error:
             sender.failures[base] = self._give_up(base, error)
-            self._sending = None
+            self._concerned = None
             self._inbox.append((sender, base, tag, None))
             return False
         if reply is None:
             self._outstanding[base].append((sender, tag))
-            self._in_use = self._sending = None
+            self._in_use = self._concerned = None
             return True
         self.unanswering[base] = 0
-        self._in_use = self._sending = None
+        self._in_use = self._concerned = None
         self._inbox.append((sender, base, tag, reply))
         self._heard_at[base] = self.clock()
         return False
@@ -225,9 +226,10 @@ class Hub(Links):
                 said.append(each)
             elif outstanding:
                 self.unanswering[base] = 0
+                self._concerned = outstanding[0]
                 sender, tag = outstanding.popleft()
                 self._inbox.append((sender, base, tag, each))
-        self._in_use = None
+        self._in_use = self._concerned = None
         self.heard[base] += 1
         self._heard_at[base] = self.clock()
         for word in said:
@@ -256,9 +258,9 @@ class Hub(Links):
         self.unanswering[base] = 0  # through no fault of the store
         reason = f"{self.stores[base].url}: somebody was interrupted while using the link; connect again"
         self.lose(base, reason)
-        sending, self._sending = self._sending, None
-        if sending is not None:
-            sender, tag = sending
+        concerned, self._concerned = self._concerned, None
+        if concerned is not None:
+            sender, tag = concerned
             sender.failures[base] = reason
             sender.lost_touch(base, tag)
 
@@ -430,4 +432,4 @@ class Hub(Links):
         self._outstanding = [deque() for _ in self.stores]
         self._unsent = [deque() for _ in self.stores]
         self._inbox = deque()
-        self._in_use = self._sending = None
+        self._in_use = self._concerned = None
