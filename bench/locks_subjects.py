@@ -6,7 +6,7 @@ installed are left out, and named.
 
 import fcntl
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,13 @@ import redis.asyncio
 
 import trinco
 from trinco.stores.postgres_calls import GIVES_BACK, TAKES, interval, queries
-from yardstick import SAME
+from yardstick import CROSS, FREE, SAME
 
 NAME = "bench"
+PINNED = (SAME, CROSS)
+"""Where nobody is pinned, the system may put a PING on one core and the subject beside it on two, or the other way."""
+SIDE_BY_SIDE = (CROSS, FREE)
+"""Several servers are to work at the same time: where all of them share a core, none does."""
 PATIENCE_S = 20.0
 """Nobody waits for longer: a bench that hangs must say so."""
 
@@ -26,8 +30,8 @@ PATIENCE_S = 20.0
 @dataclass(frozen=True)
 class Subject:
     """``kind``: how it is opened. ``store``: its name for ``--only``; ``peer`` for what is not ours. ``call``: the way
-    in, ``try_acquire`` or ``hold``. ``target``: the largest ratio to PING that is good enough. ``side_by_side``: it was
-    set for several servers that work at the same time, so it means nothing where all of them share a core."""
+    in, ``try_acquire`` or ``hold``. ``target``: the largest ratio to PING that is good enough. ``judged_in``: the modes
+    in which it means something."""
 
     what: str
     store: str
@@ -35,7 +39,7 @@ class Subject:
     urls: tuple[str, ...]
     call: str = ""
     target: float | None = None
-    side_by_side: bool = False
+    judged_in: Sequence[str] = (SAME, CROSS, FREE)
 
     @property
     def is_async(self) -> bool:
@@ -46,7 +50,7 @@ class Subject:
         return not self.kind.startswith("trinco")
 
     def target_in(self, mode: str) -> float | None:
-        return None if mode == SAME and self.side_by_side else self.target
+        return self.target if mode in self.judged_in else None
 
 
 def told(content: dict[str, Any]) -> Subject:
@@ -249,7 +253,7 @@ def uncontended(places: Places) -> list[Subject]:
         ("memory", "memory", "trinco", places.memory, None),
     ]
     subjects = [
-        Subject(f"{what}, {call}", store, kind, urls, call, target, side_by_side=store == "quorum-redis")
+        Subject(f"{what}, {call}", store, kind, urls, call, target, SIDE_BY_SIDE if store == "quorum-redis" else PINNED)
         for what, store, kind, urls, target in ours
         for call in ("try_acquire", "hold")
     ]
