@@ -129,15 +129,15 @@ class Item(Value):
         if isinstance(operation, Request):
             item, answer = item.request(operation, now, limits)
             return item, answer, item.who_must_yield(operation) if answer.grade is Grade.REFUSED else ()
-        if isinstance(operation, Extend):
-            return (*item.extend(operation, now, limits), ())
-        if isinstance(operation, Commit):
-            return (*item.commit(operation), ())
-        if isinstance(operation, Yield):
-            item, answer = item.yield_(operation, now, limits)
-        else:
-            assert isinstance(operation, Release)
+        if isinstance(operation, Release):
             item, answer = item.release(operation)
+        elif isinstance(operation, Yield):
+            item, answer = item.yield_(operation, now, limits)
+        elif isinstance(operation, Extend):
+            return (*item.extend(operation, now, limits), ())
+        else:
+            assert isinstance(operation, Commit)
+            return (*item.commit(operation), ())
         return item, answer, item.first_in_line()
 
     def first_in_line(self) -> tuple[Claim, ...]:
@@ -171,12 +171,22 @@ class Item(Value):
     def request(self, request: Request, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
         if not self.may_take(request):
             return self._refused(request, now, limits)
-        until, committed = now + min(request.ttl, limits.t_max), None
-        if self.holder is not None and self.holds(request.claim):
+        claim, until, committed = request.claim, now + min(request.ttl, limits.t_max), None
+        if self.holder is not None and self.holds(claim):
             until, committed = max(until, self.holder.until), self.holder.token
-        waiters = self.waiters and tuple(each for each in self.waiters if each.claim.owner != request.claim.owner)
-        taken = self.but(holder=Holder(request.claim, until, request.ticket, committed, request.entry), waiters=waiters)
-        return taken._granted(request, now, limits)
+        grade, token, evidence, told = Grade.COMMITTED, self.token, self.evidence, None
+        if request.token is not None and committed is None:
+            guess: Any = max(token + 1, limits.floor) if request.token is NEXT else request.token
+            if request.token is NEXT or self.believes(guess, limits):
+                token = committed = guess
+                evidence = request.entry
+            else:
+                grade, told = Grade.TENTATIVE, evidence
+        holder = Holder(claim, until, request.ticket, committed, request.entry)
+        waiters = self.waiters and tuple(each for each in self.waiters if each.claim.owner != claim.owner)
+        item = self.but(token=token, holder=holder, waiters=waiters, evidence=evidence)
+        smaller = item.has_smaller(claim, request.ticket)
+        return item, Answer(grade, committed, until - now, smaller, told, item.largest_ticket(claim))
 
     def may_take(self, request: Request) -> bool:
         """My own lease always, unless it belongs to a later attempt of mine (E4); a free one, unless somebody with a
@@ -200,25 +210,6 @@ class Item(Value):
         if ticket is None:
             return next(others, None) is not None
         return any(each.rank < (ticket, claim.owner) for each in others)
-
-    def _granted(self, request: Request, now: "Time", limits: Limits) -> "tuple[Item, Answer]":
-        holder = self.holder
-        assert holder is not None
-        item = self
-        grade = Grade.COMMITTED
-        if request.token is not None and holder.token is None:
-            token: Any = max(self.token + 1, limits.floor) if request.token is NEXT else request.token
-            if request.token is NEXT or self.believes(token, limits):
-                item = self._with_token(token, request.entry)
-            else:
-                grade = Grade.TENTATIVE
-        assert item.holder is not None
-        smaller = item.has_smaller(request.claim, request.ticket)
-        answer = Answer(
-            grade, item.holder.token, holder.until - now, smaller, self.evidence if grade is Grade.TENTATIVE else None,
-            item.largest_ticket(request.claim),
-        )  # fmt: skip
-        return item, answer
 
     def believes(self, token: "Any", limits: Limits) -> bool:
         return bool(token > self.token and (limits.token is None or token <= limits.token))
@@ -258,6 +249,8 @@ class Item(Value):
 
     def largest_ticket(self, claim: Claim) -> "Any":
         """The entry with the largest ticket of anybody else, holding or waiting."""
+        if not self.waiters and (self.holder is None or self.holder.claim.owner == claim.owner):
+            return None
         known: list[Any] = list(self.waiters) if self.holder is None else [self.holder, *self.waiters]
         others = [each for each in known if each.ticket is not None and each.claim.owner != claim.owner]
         return max(others, key=lambda each: each.ticket).entry if others else None
