@@ -11,6 +11,7 @@ from statistics import median
 FORBIDDEN = {"typing", "dataclasses", "msgspec", "json", "subprocess", "logging", "asyncio", "contextlib", "shutil"}
 FORBIDDEN |= {"importlib.metadata", "random", "threading", "pathlib", "socket", "hashlib", "inspect", "uuid", "secrets"}
 FORBIDDEN |= {"tomllib", "locale", "traceback", "tempfile", "ctypes", "urllib.parse", "rich", "nacl", "anyio"}
+FORBIDDEN |= {"datetime"}
 AT_MOST = 4.0
 """Times the CPU time of ``python -c pass``, the command and the guardian included."""
 FEWEST, MOST = 7, 30

@@ -343,7 +343,7 @@ def test_who_is_interrupted_while_the_file_is_made_hears_of_the_interrupt(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=InterruptedAtBegin))
+        patched.setattr("_sqlite3.connect", partial(sqlite3.connect, factory=InterruptedAtBegin))
         with pytest.raises(KeyboardInterrupt):
             connect()
     assert is_granted(take(connect(), ANA))

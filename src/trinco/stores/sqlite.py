@@ -8,8 +8,8 @@ Times are seconds on the host's own clock (``clock.boottime``). ``nonce`` of a c
 attempt are unique.
 """
 
+import _sqlite3 as sqlite3  # what sqlite3 is made of: the rest loads datetime
 import os
-import sqlite3
 
 try:
     from _blake2 import blake2b  # hashlib would load OpenSSL, which takes longer than all the rest

@@ -11,8 +11,8 @@ another machine    a copy, or a disk that was moved: nothing is granted until th
 =================  =======================================================================================
 """
 
+import _sqlite3 as sqlite3  # what sqlite3 is made of: the rest loads datetime
 import os
-import sqlite3
 import time
 from stat import S_ISREG
 
