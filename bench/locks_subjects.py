@@ -171,6 +171,18 @@ def _statements(subject: Subject) -> Opened:
     return _in_turn(lambda: run(b"take", grant), lambda: run(b"give", claim), connection.close)
 
 
+def _statements_beside(subject: Subject) -> Opened:
+    """The same, and a whole lock in memory beside them: what client and server on one core cost each other."""
+    bare, memory = _statements(subject), service(("memory:beside",))
+    lock = memory.lock(NAME)
+
+    def release() -> None:
+        bare.release()
+        lock.release()
+
+    return _in_turn(lambda: (bare.acquire(), lock.acquire()), release, lambda: (bare.close(), memory.close()))
+
+
 def _flock(subject: Subject) -> Opened:
     file = os.open(subject.urls[0], os.O_RDWR | os.O_CREAT, 0o600)
     return _in_turn(
@@ -218,6 +230,7 @@ OPENERS: dict[str, Callable[[Subject], Opened]] = {
     "redis-py-aio": _redis_py_aio,
     "advisory": _advisory,
     "statements": _statements,
+    "statements-beside": _statements_beside,
     "flock": _flock,
     "filelock": _filelock,
     "redis_lock": _redis_lock,
@@ -268,6 +281,7 @@ def peers(places: Places) -> list[Subject]:
         Subject("pottery Redlock, 3 Redis", "peers", "pottery", places.quorum[:3]),
         Subject("pg_advisory_lock", "peers", "advisory", places.postgres),
         Subject("our two statements to PostgreSQL, bare", "peers", "statements", places.postgres),
+        Subject("the same, a lock in memory beside them", "peers", "statements-beside", places.postgres),
         Subject("filelock", "peers", "filelock", (f"{places.folder}/filelock",)),
         Subject("fcntl.flock", "peers", "flock", (f"{places.folder}/flock",)),
     ]
