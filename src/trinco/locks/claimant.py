@@ -126,7 +126,9 @@ class Claimant(LeaseClient):
         return self.hub.entries.ticket_in(self.resource, evidence)
 
     def first_contacts(self) -> "list[int] | range":
-        return self.hub.contacts(self.terms.quorum) if self.terms.widen else self.everywhere
+        if not self.terms.widen:
+            return self.everywhere
+        return self.hub.preference.first(self.terms.quorum, self.hub.links)
 
     def next_poll(self, answer: Answer) -> float:
         """When the lease in our way ends, or else after a while, so that not all come at once."""
@@ -163,7 +165,7 @@ class Claimant(LeaseClient):
             self.straggled(self.world, base, claim)
             return
         if reply is None:
-            self.hub.demote(base)
+            self.hub.preference.demote(base)
         self.answered(self.world, base, reply)
         if self.bases[base].grade not in (None, Grade.FAILED):
             self.reached.add(base)
@@ -204,7 +206,7 @@ class Claimant(LeaseClient):
     def _blame_the_silent(self) -> None:
         for position, base in enumerate(self.bases):
             if base.asked and base.grade is None:
-                self.hub.demote(position)
+                self.hub.preference.demote(position)
 
     def _follow_up(self) -> None:
         for wake in self.wakers:

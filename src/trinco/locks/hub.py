@@ -22,6 +22,7 @@ from trinco.leases.terms import Terms
 from trinco.locks.agenda import Agenda
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
+from trinco.locks.preference import Preference
 from trinco.locks.quick import QuickClaimant
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import Failed, Hint, StaysOut, Store
@@ -51,22 +52,17 @@ if TYPE_CHECKING:
 
 
 MAX_POOLED = 64
-FORGIVEN_AFTER = 30.0
 SAID = object()
 """As a tag: nobody asked for it."""
 SAYINGS = (Hint, Handed)
 
 
 class Hub(Links):
-    """``preferred``: the bases, in the order in which they are asked; those that were late or failed go last.
-
-    Slots, because a class with so many attributes finds each of them more slowly without.
-    """
+    """Slots, because a class with so many attributes finds each of them more slowly without."""
 
     __slots__ = (
         "__weakref__",
         "_concerned",
-        "_forgiven_at",
         "_handles",
         "_heard_at",
         "_in_use",
@@ -76,7 +72,6 @@ class Hub(Links):
         "_pool",
         "_pooled",
         "_unsent",
-        "_usual",
         "active",
         "agenda",
         "algorithms",
@@ -85,7 +80,7 @@ class Hub(Links):
         "entries",
         "heard",
         "is_closing",
-        "preferred",
+        "preference",
         "t_max",
         "wall_clock",
     )
@@ -108,9 +103,7 @@ class Hub(Links):
         self.t_max = min(store.t_max for store in stores)
         self.algorithms = tuple(find(store.kind)(Limits(self.t_max)) for store in stores)
         self._kind = QuickClaimant if all(store.kind in RUN_CODE for store in stores) else Claimant
-        self.preferred = list(range(len(stores)))
-        self._usual = list(self.preferred)
-        self._forgiven_at = 0.0
+        self.preference = Preference(len(stores), clock)
         self.active: dict[str, Claimant] = {}
         self.agenda = Agenda(self.active)
         self._outstanding: list[deque[tuple[Sender, Any]]] = [deque() for _ in stores]
@@ -351,20 +344,6 @@ class Hub(Links):
             for sender, _, _ in unsent:
                 sender.expect_to_wait()
         return self.agenda.next_due()
-
-    # Whom to ask first
-
-    def contacts(self, quorum: int) -> list[int]:
-        """The bases to ask first. All clients begin with the same ones: where they meet early, they part early."""
-        if self.preferred != self._usual and self.clock() > self._forgiven_at:
-            self.preferred = list(self._usual)
-        return [base for base in self.preferred if self.links[base] is not None][:quorum]
-
-    def demote(self, base: int) -> None:
-        """Ask this one last for a while: it failed, or was late."""
-        self.preferred.remove(base)
-        self.preferred.append(base)
-        self._forgiven_at = self.clock() + FORGIVEN_AFTER
 
     # Links
 

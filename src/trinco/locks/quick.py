@@ -62,7 +62,7 @@ class QuickClaimant(Claimant):
 
     def starts(self) -> None:
         hub, terms = self.hub, self.terms
-        contacts = hub.contacts(terms.quorum) if terms.widen else self.everywhere
+        contacts = self.first_contacts()
         if len(contacts) != terms.quorum or self.is_busy:
             Claimant.starts(self)
             return
