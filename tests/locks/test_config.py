@@ -183,7 +183,9 @@ def test_a_home_that_is_no_whole_path_is_refused(monkeypatch: pytest.MonkeyPatch
     ("url", "says"),
     [
         ("", "no URL"),
-        ("locks.db", "no URL"),
+        ("locks", "no URL"),
+        ("locks.db", "sqlite:///locks.db is that file"),
+        ("/srv/locks.sqlite", "sqlite:////srv/locks.sqlite is that file"),
         ("reddis://localhost", "did you mean redis"),
         ("sqlit:///x.db", "did you mean sqlite"),
         ("SQLITE:///x.db", "did you mean sqlite"),

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 EXTRAS = {"redis": "redis", "rediss": "redis", "unix": "redis", "postgresql": "postgres", "postgres": "postgres"}
 """Schemes that need an extra, and which."""
+FILES = (".db", ".sqlite", ".sqlite3")
+"""How the names of databases end that somebody may have given instead of a URL."""
 ENTRY_POINTS = "trinco.stores"
 """Where other packages register stores of their own: scheme = "package.module:function_of_a_url"."""
 
@@ -128,7 +130,8 @@ def _unknown(url: str, scheme: str) -> str:
 
     known = ", ".join([*OPENERS, "quorum"])
     if not scheme:
-        return f"'{url}' is no URL of a store: it begins with its kind, like sqlite:///locks.db (kinds: {known})"
+        meant = f"sqlite:///{url} is that file" if url.endswith(FILES) else "like sqlite:///locks.db"
+        return f"'{url}' is no URL of a store: it begins with its kind, {meant} (kinds: {known})"
     if scheme == "quorum":
         return "a quorum is no store of another one: list its stores one by one"
     close = nearest(scheme.lower(), [*OPENERS, "quorum"])
