@@ -17,6 +17,7 @@ import redis
 
 import trinco
 from tests.cli import unfit_stores
+from tests.cli.running import eventually
 from tests.locks.services import take
 from tests.stores.servers import RedisServer
 from trinco.leases.keys import MacKey
@@ -178,9 +179,11 @@ class TestWait:
         self, here: Place, redis_servers: Callable[..., RedisServer]
     ) -> None:
         server = redis_servers()
-        with trinco.connect(server.url) as locks:
+        with trinco.connect(server.url) as locks, redis.Redis(port=server.port) as onlooker:
             take(locks.lock("nightly"))
+            before = len(onlooker.client_list())
             waiter = here.start("wait", "-u", server.url, "-w", "30s", "nightly")
+            eventually(lambda: len(onlooker.client_list()) > before, "it is connected")
             with pytest.raises(subprocess.TimeoutExpired):
                 waiter.wait(0.8)
             server.kill()

@@ -610,12 +610,12 @@ def test_a_thousand_tasks_wait_for_one_lock(connecting: Connect, backend: str, w
             lease = await take(theirs, crowd.names[0])
             async with anyio.create_task_group() as group:
                 group.start_soon(crowd.run)
-                await eventually(partial(has_waiters, theirs, crowd.names[0], in_line), "they are in line", 20.0)
+                await eventually(partial(has_waiters, theirs, crowd.names[0], in_line), "they are in line", 60.0)
                 await lease.release()
             assert min(crowd.grants) > 0
             assert crowd.tokens[crowd.names[0]] == sorted(set(crowd.tokens[crowd.names[0]]))
 
-    run(backend, main, 30.0)
+    run(backend, main, 90.0)
 
 
 async def has_waiters(service: AsyncLockService, name: str, at_least: int) -> bool:

@@ -238,10 +238,10 @@ def test_a_service_that_no_task_has_any_more_is_closed(backend: str) -> None:
 def test_a_lease_outlives_the_last_word_about_its_service(backend: str) -> None:
     async def main() -> None:
         with RedisServer() as server:
-            lease = await trinco.connect(server.url).aio.lock("door", ttl=1).try_acquire()
+            lease = await trinco.connect(server.url).aio.lock("door", ttl=2).try_acquire()
             assert lease is not None
             gc.collect()
-            await anyio.sleep(1.2)
+            await anyio.sleep(2.2)
             lease.check()
             with trinco.connect(server.url) as others:
                 assert others.inspect("door").held

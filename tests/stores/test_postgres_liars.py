@@ -322,7 +322,7 @@ ENDLESS: "dict[str, Callable[[], Iterator[bytes]]]" = {
 @pytest.mark.parametrize("endless", ENDLESS)
 def test_what_does_not_end_while_we_connect_is_not_read_for_ever(words: bytes, endless: str) -> None:
     with FakePostgres({words: ENDLESS[endless]()}) as server:
-        assert "does not end" in refusal(lambda: PostgresStore(server.url).connect(HERE))
+        assert "does not end" in refusal(lambda: PostgresStore(server.url).connect(HERE, 60.0))
         assert server.sent < MAY_BE_READ
 
 
