@@ -16,6 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	@test "$$($(BIN)/python -V 2>&1)" = "$$($(PYTHON) -V)" || { rm -rf $(VENV); $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/python -m tests.pythons
+	@$(BIN)/python -m tests.stores.binaries
 	@touch $(READY)
 
 SHOW = @printf '\n$$ %s\n'
@@ -47,7 +48,7 @@ docs: setup  ## write the generated pages again
 	@$(BIN)/python docs/generate.py
 
 clean:  ## remove .venv and all caches
-	rm -rf $(VENV) .pythons .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) .pythons .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 8

@@ -47,7 +47,8 @@ def environment(version: str, **more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONNOUSERSITE": "1", **more}
 
 
-def _pinned(name: str) -> str:
+def pinned(name: str) -> str:
+    """What constraints.txt says of a package."""
     constraints = (ROOT / "constraints.txt").read_text()
     match = re.search(rf"^{name}==\S+", constraints, re.MULTILINE)
     return match.group(0) if match else name
@@ -58,7 +59,7 @@ def main() -> None:
         if not library_of(version).exists():
             wheel = ["--only-binary=:all:", "--python-version", version, "--target", str(library_of(version))]
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, *wheel, _pinned("msgspec")], check=True)
+            subprocess.run([*pip, *wheel, pinned("msgspec")], check=True)
 
 
 if __name__ == "__main__":

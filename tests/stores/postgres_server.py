@@ -1,7 +1,7 @@
 """A real PostgreSQL on a free port of this host, with its data in a folder of its own.
 
-The binaries come with the package ``pgserver``. PostgreSQL refuses to run as root, so then it runs as ``nobody``. The
-data folder is made once per test process and copied for every server.
+PostgreSQL refuses to run as root, so then it runs as ``nobody``. The data folder is made once per test process and
+copied for every server.
 """
 
 import os
@@ -13,12 +13,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+
+from tests.stores.binaries import postgres_binary
 
 MEMORY = Path("/dev/shm")
 """A disk in memory, where there is one: tests that sync need not wait for a real one."""
@@ -26,16 +27,6 @@ LIMIT = 20.0
 """Seconds for a server to start or to stop; far more than it takes."""
 GUARDED = "host all guarded 127.0.0.1/32 scram-sha-256\n"
 """The one role that must bring its password."""
-
-
-def binary(name: str) -> str:
-    """What the wheel brings, else what the system has: Debian keeps it off the path."""
-    wheel = find_spec("pgserver")
-    places = [Path(wheel.origin).parent / "pginstall" / "bin"] if wheel and wheel.origin else []
-    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    found = next((str(place / name) for place in places if (place / name).exists()), None) or shutil.which(name)
-    assert found is not None, f"there is no {name}: install PostgreSQL (the pgserver package has none for this Python)"
-    return found
 
 
 def unprivileged() -> "dict[str, Any]":
@@ -60,7 +51,12 @@ def make_template(folder: Path) -> Path:
     arguments = ["-D", str(data), "-U", "trinco", "-A", "trust", "--no-sync", "-E", "UTF8"]
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     subprocess.run(
-        [binary("initdb"), *arguments], cwd=folder, env=environment, check=True, capture_output=True, **unprivileged()
+        [postgres_binary("initdb"), *arguments],
+        cwd=folder,
+        env=environment,
+        check=True,
+        capture_output=True,
+        **unprivileged(),
     )
     rules = data / "pg_hba.conf"
     rules.write_text(GUARDED + rules.read_text())
@@ -96,7 +92,11 @@ class PostgresServer:
         place = ["-D", str(self.folder / "data"), "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [binary("postgres"), *place, *options], cwd=self.folder, stdout=log, stderr=log, **unprivileged()
+                [postgres_binary("postgres"), *place, *options],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                **unprivileged(),
             )
         self._wait_until_ready()
         return self

