@@ -7,6 +7,7 @@ under ``.servers/`` where this Python has none.
 
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,13 +32,25 @@ def redis_binary(name: str = "redis-server") -> str:
     return found
 
 
-def postgres_binary(name: str) -> str:
-    """What the wheel brings, else what the system has: Debian keeps it off the path."""
-    debian = [str(place / name) for place in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-    places = [*_brought("pgserver", name), *(place for place in debian if Path(place).exists())]
-    found = next(iter(places), None) or shutil.which(name)
-    assert found is not None, f"there is no {name}: install PostgreSQL, or run 'make setup' again"
-    return found
+def postgres_programs() -> Path:
+    """The folder of PostgreSQL's: what the wheel brings, else what the system has. Debian keeps it off the path."""
+    debian = [str(program) for program in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)]
+    found = next(iter([*_brought("pgserver", "postgres"), *debian]), None) or shutil.which("postgres")
+    assert found is not None, "there is no PostgreSQL: install it, or run 'make setup' again"
+    return Path(found).parent
+
+
+def are_for_all(programs: Path) -> bool:
+    """Whether any user may run them: not where only root may look, such as in a clone below /root."""
+    return all(place.stat().st_mode & stat.S_IXOTH for place in (programs, *programs.parents))
+
+
+def copied(programs: Path, place: Path) -> Path:
+    """The programs of ``pgserver``, with all that they need, in another place."""
+    site = programs.parents[2]
+    for part in ("pgserver/pginstall", "pgserver.libs"):
+        shutil.copytree(site / part, place / part, symlinks=True)
+    return place / programs.relative_to(site)
 
 
 def _brought(package: str, name: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ PostgreSQL refuses to run as root, so then it runs as ``nobody``. The data folde
 copied for every server.
 """
 
+import atexit
 import os
 import pwd
 import shutil
@@ -13,16 +14,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.stores.binaries import postgres_binary
+from tests.stores.binaries import are_for_all, copied, postgres_programs
 
 MEMORY = Path("/dev/shm")
 """A disk in memory, where there is one: tests that sync need not wait for a real one."""
+ENOUGH = 2 << 30
+"""Bytes for the servers of a test run; in a container that disk may be a small one."""
 LIMIT = 20.0
 """Seconds for a server to start or to stop; far more than it takes."""
 GUARDED = "host all guarded 127.0.0.1/32 scram-sha-256\n"
@@ -39,25 +43,30 @@ def unprivileged() -> "dict[str, Any]":
 
 def own_folder() -> Path:
     """Not one of pytest's: nobody may look into those."""
-    place = MEMORY if MEMORY.is_dir() else None
+    place = MEMORY if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH else None
     folder = Path(tempfile.mkdtemp(prefix="trinco-postgres-", dir=place))
     if run_as := unprivileged():
         os.chown(folder, run_as["user"], run_as["group"])
     return folder
 
 
+@cache
+def programs() -> Path:
+    """Where whoever runs them can reach them."""
+    folder = postgres_programs()
+    if not unprivileged() or are_for_all(folder):
+        return folder
+    place = own_folder()
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return copied(folder, place)
+
+
 def make_template(folder: Path) -> Path:
     data = folder / "data"
     arguments = ["-D", str(data), "-U", "trinco", "-A", "trust", "--no-sync", "-E", "UTF8"]
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    subprocess.run(
-        [postgres_binary("initdb"), *arguments],
-        cwd=folder,
-        env=environment,
-        check=True,
-        capture_output=True,
-        **unprivileged(),
-    )
+    initdb = [str(programs() / "initdb"), *arguments]
+    subprocess.run(initdb, cwd=folder, env=environment, check=True, capture_output=True, **unprivileged())
     rules = data / "pg_hba.conf"
     rules.write_text(GUARDED + rules.read_text())
     return data
@@ -91,13 +100,8 @@ class PostgresServer:
         options = [part for setting in self.settings for part in ("-c", setting)]
         place = ["-D", str(self.folder / "data"), "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [postgres_binary("postgres"), *place, *options],
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-                **unprivileged(),
-            )
+            command = [str(programs() / "postgres"), *place, *options]
+            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **unprivileged())
         self._wait_until_ready()
         return self
 
