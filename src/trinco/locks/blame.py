@@ -11,15 +11,24 @@ def fault(url: str, error: Exception) -> str:
     """Why a link has to be given up. A driver should raise ``StoreUnavailable`` and nothing else; where an answer makes
     it raise something else, that is the store's fault, and one store of a quorum may have any. But the handler of a
     signal, too, may raise whatever it likes, wherever we are: that is raised again."""
+    let_alarms_through(error)
     if isinstance(error, StoreUnavailable):
         return str(error)
-    if _is_out_of_a_handler(error):
-        raise error
     said = f"{type(error).__name__}: {error}"
     return f"{url}: its driver fails with {' '.join(said.split())}; is its data sound, and is it what the URL says?"
 
 
-def _is_out_of_a_handler(error: Exception) -> bool:
+def let_alarms_through(error: BaseException) -> None:
+    """Raise what the handler of a signal raised, if that is behind it. A store may have taken it for a trouble of its
+    files or of its connection: a time-out is an ``OSError``, too."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if _is_out_of_a_handler(cause):
+            raise cause from cause.__cause__
+        cause = cause.__cause__
+
+
+def _is_out_of_a_handler(error: BaseException) -> bool:
     import signal
 
     handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
