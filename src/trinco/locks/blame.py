@@ -4,7 +4,7 @@ from trinco.core.errors import StoreUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import CodeType, FrameType
 
 
 def fault(url: str, error: Exception) -> str:
@@ -32,12 +32,23 @@ def _is_out_of_a_handler(error: BaseException) -> bool:
     import signal
 
     handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
-    trace = error.__traceback__
+    trace, interrupted = error.__traceback__, None
     while trace is not None:
-        if trace.tb_frame.f_code in handlers:
+        frame = trace.tb_frame
+        if frame.f_code in handlers or _was_handed(frame, interrupted):
             return True
-        trace = trace.tb_next
+        trace, interrupted = trace.tb_next, frame
     return False
+
+
+def _was_handed(frame: "FrameType", interrupted: "FrameType | None") -> bool:
+    """Whether it was called with its own caller's frame, as only handlers are: one that lets the next signal end the
+    process is none any more when we look."""
+    if interrupted is None:
+        return False
+    known = [*frame.f_locals.values()]
+    given = (each for several in known if type(several) is tuple for each in several)
+    return any(each is interrupted for each in (*known, *given))
 
 
 def _code(handler: object) -> "CodeType | None":
