@@ -97,3 +97,25 @@ def test_an_alarm_of_who_waits_for_a_file_is_no_trouble_of_its_socket(tmp_path: 
         take(bruno.lock("door"))
         with pytest.raises(Alarm):
             ring_at("return os.stat(f", lambda: come_and_go(ana.lock("door")))
+
+
+def test_an_alarm_of_who_looks_after_all_leaves_nobody_waiting_for_ever(tmp_path: Path) -> None:
+    """One thread fires the timers of all who wait, and is interrupted when it has taken one: that was the next poll."""
+    with trinco.connect(f"dir://{tmp_path}") as locks, trinco.connect(f"dir://{tmp_path}") as others:
+        come_and_go(locks.lock("window"))
+        theirs, waiting = take(others.lock("door")), locks.desk.waiting
+        waiters: list[Waiter] = []
+
+        def begin() -> bool:
+            if not waiters:
+                waiters.append(Waiter(locks.lock("door")))
+            return False
+
+        def look_after_all() -> None:
+            with waiting.mutex:
+                waiting.until(begin, locks.desk.hub.clock() + LIMIT)
+
+        with pytest.raises(Alarm):
+            ring_at("self.on_timer(self.world, name)", look_after_all)
+        theirs.release()
+        waiters[0].join().release()
