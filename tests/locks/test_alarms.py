@@ -80,6 +80,24 @@ def test_an_alarm_in_the_middle_of_a_store_is_no_trouble_of_the_store(url: str, 
         come_and_go(locks.lock("door"))
 
 
+@pytest.mark.parametrize(
+    ("place", "look"),
+    [
+        ("with os.scandir(self", lambda locks: list(locks.list())),
+        ("content = os.read(", lambda locks: list(locks.list())),
+        ("return os.open(path, os.O_WRONLY", lambda locks: locks.health()),
+        ("content = os.read(", lambda locks: locks.health()),
+    ],
+)
+def test_an_alarm_of_who_looks_into_a_store_is_no_trouble_of_the_store(
+    place: str, look: Callable[[trinco.LockService], object], tmp_path: Path
+) -> None:
+    with trinco.connect(f"dir://{tmp_path}") as locks:
+        come_and_go(locks.lock("door"))
+        with pytest.raises(Alarm):
+            ring_at(place, lambda: look(locks))
+
+
 def test_an_alarm_of_who_rings_at_another_is_no_trouble_of_the_other(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/locks.db"
     with trinco.connect(url) as ana, trinco.connect(url) as bruno:

@@ -310,7 +310,7 @@ def _name_in(folder: str) -> str | None:
     except UnicodeDecodeError:
         return None
     except OSError as error:
-        if error.errno in descriptors.USED_UP:
+        if error.errno in descriptors.USED_UP or not is_of_the_system(error):
             raise  # it says nothing about this folder
         return None
 
