@@ -198,6 +198,23 @@ def test_a_table_of_ones_own_is_fenced_by_one_clause(connections: Callable[[], A
         require_changed(cursor, "job 1", 5)
 
 
+@pytest.mark.parametrize("fence", [5, 6])
+def test_a_driver_that_does_not_say_whether_a_row_was_changed_is_not_believed(fence: int) -> None:
+    """sqlite3 does not know it of a statement that begins with WITH."""
+    cursor = sqlite3.connect(":memory:").cursor()
+    cursor.execute("CREATE TABLE job (id INT, fence BIGINT)")
+    cursor.execute("INSERT INTO job VALUES (1, ?)", [fence])
+    cursor.execute("WITH mine AS (SELECT 1) UPDATE job SET fence = 5 WHERE id IN mine AND fence <= 5")
+    with pytest.raises(UsageError, match="does not say how many rows"):
+        require_changed(cursor, "job 1", 5)
+
+
+def test_in_a_pipeline_no_token_is_called_stale(postgres: PostgreSQL) -> None:
+    prepare(postgres)
+    with postgres.connect() as connection, connection.pipeline(), pytest.raises(UsageError, match="leave a pipeline"):
+        SQLGuard(connection).fenced("nightly", 5).__enter__()
+
+
 @given(tokens=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=25))
 def test_in_any_order_the_accepted_tokens_never_go_down(tokens: list[tuple[int, int]]) -> None:
     """Three writers, some of which give up half-way: what they leave is nothing."""

@@ -306,6 +306,20 @@ def test_a_second_event_loop_renews_and_cancels_too() -> None:
         assert caught.value.reason == "revoked"
 
 
+def test_a_lease_that_is_renewed_in_a_second_event_loop_is_kept_there() -> None:
+    with one_store() as locks:
+        lease = asyncio.run(locks.aio.lock("door", ttl=1).try_acquire())
+        assert lease is not None
+
+        async def hold() -> None:
+            await lease.renew()
+            await asyncio.sleep(1.5)
+            lease.check()
+            await lease.release()
+
+        asyncio.run(hold())
+
+
 def test_a_service_that_is_closed_has_no_tasks() -> None:
     locks = one_store()
     locks.close()

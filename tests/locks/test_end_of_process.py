@@ -159,3 +159,40 @@ for _ in range(10):
 def test_when_the_last_service_is_closed_sigterm_is_as_it_was() -> None:
     """Else a worker of a pool, which waits in C for more work, may not hear it, and the pool does not end."""
     assert ended(POOLS).stderr == ""
+
+
+CROWDED = """
+import signal, sys, trinco
+from trinco.locks import endings
+
+def connected_and_closed(place):
+    # Another thread connects, and lives on, when ours has come so far.
+    left, others = place, []
+
+    def trace(frame, event, argument):
+        nonlocal left
+        if frame.f_code.co_filename == endings.__file__:
+            left -= 1
+            if left == 0:
+                sys.settrace(None)
+                others.append(trinco.connect("memory:"))
+            return trace
+
+    sys.settrace(trace)
+    trinco.connect("memory:").close()
+    sys.settrace(None)
+    if others:
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL, place
+        others.pop().close()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, place
+    return left <= 0
+
+place = 1
+while connected_and_closed(place):
+    place += 1
+assert place > 10
+"""
+
+
+def test_sigterm_ends_a_process_in_order_whoever_connects_while_another_thread_does() -> None:
+    ended(CROWDED)

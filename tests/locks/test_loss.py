@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -93,6 +94,22 @@ def test_a_loss_that_check_and_the_background_find_together_is_told_once(start: 
         if how == "pause":
             server.resume()
     assert told == [reason]
+
+
+def test_whoever_is_slow_to_hear_of_a_loss_keeps_no_other_lease_from_being_renewed() -> None:
+    """Somebody who could not wait has given the lease back, too late; it is done in the background."""
+    hears = threading.Event()
+    with trinco.connect("memory:slow to hear") as service:
+        late = take(service.lock("door", ttl=1, auto_renew=False, on_lost=lambda lease: hears.wait(LIMIT)))
+        other = take(service.lock("window", ttl=1))
+        eventually(lambda: late.remaining < 0.1)
+        with service.desk.waiting.mutex:  # in the middle of something, as the handler of a signal may find us
+            eventually(lambda: not late.valid)
+            late.release()
+        end = boottime() + 1.2
+        eventually(lambda: boottime() > end)
+        other.check()
+        hears.set()
 
 
 def test_a_short_outage_costs_no_lease(start: Start) -> None:

@@ -81,6 +81,11 @@ def _ring(number: int, frame: object) -> None:
     raise Alarm
 
 
+def _ring_once(*arguments: Any) -> None:
+    signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    raise Alarm
+
+
 class Ringer:
     def ring(self, number: int, frame: object) -> None:
         _ring(number, frame)
@@ -89,7 +94,7 @@ class Ringer:
         _ring(number, frame)
 
 
-@pytest.mark.parametrize("handler", [_ring, Ringer().ring, Ringer(), functools.partial(_ring)])
+@pytest.mark.parametrize("handler", [_ring, Ringer().ring, Ringer(), functools.partial(_ring), _ring_once])
 def test_what_the_handler_of_a_signal_raises_is_not_the_fault_of_a_driver(handler: Callable[..., None]) -> None:
     rings = [True]
 

@@ -134,7 +134,7 @@ class SQLGuard:
                 f"this connection commits every statement by itself, so '{resource}' cannot be fenced: "
                 "turn its autocommit off, or begin a transaction"
             )
-        return bool(cursor.rowcount == 1)
+        return _changed(cursor, resource) == 1
 
     def _inserted(self, cursor: Cursor, resource: str, token: int) -> bool:
         """Whether ours is the resource's first row."""
@@ -209,8 +209,19 @@ def require_changed(cursor: Cursor, resource: str, token: int) -> None:
     """For tables of your own that have a ``fence`` column: ``UPDATE job SET .., fence = :token WHERE id = :id AND
     fence <= :token``, and then this. The row may also be missing: that is told as a refusal, too."""
     require_token(token)
-    if cursor.rowcount == 0:
+    if _changed(cursor, resource) == 0:
         raise StaleToken(resource, token, None)
+
+
+def _changed(cursor: Cursor, resource: str) -> int:
+    """How many rows the last statement did. A driver that does not know says -1 or None: neither yes nor no."""
+    changed = cursor.rowcount
+    if type(changed) is not int or changed < 0:
+        raise UsageError(
+            f"the driver does not say how many rows were changed, so '{resource}' cannot be fenced: begin the statement"
+            " with UPDATE, fetch what it returns, and leave a pipeline first"
+        )
+    return changed
 
 
 # Blocks and their transactions

@@ -20,7 +20,7 @@ from trinco.leases.operation import Answer, Grade, Handed, Operation
 from trinco.leases.owner import ADDRESS_DIGITS, owner_name
 from trinco.leases.plan import Outcome, Plan
 from trinco.leases.row import Kind, Row
-from trinco.locks.blame import fault
+from trinco.locks.blame import fault, let_alarms_through
 from trinco.locks.inspection import ODD, as_item, item_in
 from trinco.stores.store import NO_DESCRIPTOR, Failed, Hint, Store
 
@@ -89,7 +89,8 @@ class Caller:
         """Whatever a library raises while it connects, the store has not been heard to say anything."""
         try:
             return self.store.connect(self.address, self.patience)
-        except TrincoError:
+        except TrincoError as error:
+            let_alarms_through(error)
             raise
         except Exception as error:
             if _is_of_this_process(error):
@@ -206,7 +207,8 @@ class Caller:
         """Use the link. It may be somebody else's, over a library that has errors of its own."""
         try:
             return use()
-        except StoreUnavailable:
+        except StoreUnavailable as error:
+            let_alarms_through(error)
             raise
         except Exception as error:
             if _is_of_this_process(error):

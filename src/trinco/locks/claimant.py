@@ -252,7 +252,11 @@ class Claimant(LeaseClient):
         """Whether waiting makes no difference any more."""
         if self.stage is Stage.HOLDING or self.refusal is not None or self.hub.is_closing:
             return True
-        return bool(self.failures) and self.is_cut_off()
+        if self.failures and self.is_cut_off():
+            return True
+        if self.stage is Stage.ASKING and not self.timers and not self.is_busy:
+            self.timers[POLL] = AT_ONCE  # who did things for us was interrupted, and what was to come next is lost
+        return False
 
     @property
     def is_busy(self) -> bool:

@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
+    from typing import Any
 
     from trinco.locks.books import Books
 
@@ -33,7 +34,7 @@ holding: "set[Books]" = set()
 _open: "list[ref[Books]]" = []
 """All of them."""
 _services: "list[ref[object]]" = []
-"""Those that are open, the latest first."""
+"""Those that are open."""
 _forking: "dict[int, Iterable[int]]" = {}
 """The threads that are about to fork, and which signals were held back from each before."""
 _postponed: list[int] = []
@@ -48,8 +49,19 @@ LAST_WAIT = 5.0
 
 
 def close_at_exit(books: "Books") -> None:
-    _open[:] = [each for each in _open if each() is not None]
+    _strike(_open, None)
     _open.append(ref(books))
+
+
+def _strike(those: "list[ref[Any]]", gone: object) -> None:
+    """And those that are no more. One by one: a list that was worked out first would lose whom another thread adds
+    meanwhile."""
+    for each in list(those):
+        if each() in (None, gone):
+            try:  # noqa: SIM105 (contextlib takes long to load)
+                those.remove(each)
+            except ValueError:  # another thread was quicker
+                pass
 
 
 def is_ending() -> bool:
@@ -89,7 +101,8 @@ def _everybody() -> "list[Books]":
 def end_on_sigterm(service: object) -> None:
     """Let SIGTERM end the process like ``sys.exit``, so that what is held is released; whoever has a handler of their
     own keeps it."""
-    _services[:] = [ref(service), *(each for each in _services if each() is not None)]
+    _strike(_services, None)
+    _services.append(ref(service))
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
     try:
@@ -101,12 +114,14 @@ def end_on_sigterm(service: object) -> None:
 def leave_sigterm_alone(service: object) -> None:
     """It is closed. Where it was the last, SIGTERM does what it did before: a handler in Python is called only when the
     main thread comes round to it, and a worker of a ``multiprocessing.Pool`` that waits for work may not."""
-    _services[:] = [each for each in _services if each() not in (None, service)]
+    _strike(_services, service)
     if not _services and signal.getsignal(signal.SIGTERM) is _end:
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         except ValueError:  # only the main thread may
             return
+        if _services:  # another thread has connected meanwhile
+            signal.signal(signal.SIGTERM, _end)
 
 
 def _end(number: int, frame: "FrameType | None") -> None:

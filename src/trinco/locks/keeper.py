@@ -125,11 +125,9 @@ class Keeper:
     def _keep(self) -> None:
         desk = self.desk
         while not self._is_stopped:
-            while self._postponed:
-                desk.release(self._postponed.pop())
             with desk.waiting.mutex:
                 try:
-                    lost = [] if desk.is_closed else self._round(self._lease_due)
+                    lost = [] if desk.is_closed else self._give_back() + self._round(self._lease_due)
                     due = min(self._attends_at, self._lease_due())
                     self._wakes_at = NEVER if desk.is_closed else min(desk.hub.next_due(), due)
                 except StoreUnavailable:  # it was closed
@@ -145,6 +143,17 @@ class Keeper:
                 return
             if nap > 0:
                 self._latch.acquire(timeout=-1 if nap == NEVER else nap)
+
+    def _give_back(self) -> list[Lease]:
+        """What was postponed; those that turned out to be lost. Nobody waits for the stores to confirm it: what else is
+        held is to be renewed."""
+        lost = []
+        while self._postponed:
+            lease = self._postponed.pop()
+            self.desk.mark_released(lease)
+            if lease.reason is not None:
+                lost.append(lease)
+        return lost
 
     def _lease_due(self) -> float:
         """When a lease wants us."""

@@ -131,6 +131,8 @@ class LockService:
 
     def names(self, prefix: str = "") -> "Sequence[str]":
         """What locks there are. A store that cannot be asked is left out, as long as a quorum can."""
+        from trinco.locks.blame import let_alarms_through
+
         prefix = require_prefix(prefix)
         if not prefix.isprintable():
             return ()  # no lock is called so
@@ -144,6 +146,7 @@ class LockService:
                 finally:
                     link.close()
             except StoreUnavailable as error:
+                let_alarms_through(error)
                 failures[base] = error.reason
         if len(self.stores) - len(failures) < self.desk.quorum:
             raise self.desk.unavailable(failures, set())

@@ -46,7 +46,7 @@ from trinco.leases.terms import RHO, T_MAX
 from trinco.stores import descriptors
 from trinco.stores.clock import boottime
 from trinco.stores.directory_entry import DIGEST_DIGITS, digest, file_name, read, written
-from trinco.stores.store import EXHAUSTED, Failed, Link, Store
+from trinco.stores.store import EXHAUSTED, Failed, Link, Store, is_of_the_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def _name_in(folder: str) -> str | None:
     except UnicodeDecodeError:
         return None
     except OSError as error:
-        if error.errno in descriptors.USED_UP:
+        if error.errno in descriptors.USED_UP or not is_of_the_system(error):
             raise  # it says nothing about this folder
         return None
 
@@ -328,8 +328,11 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 def _remove(path: str) -> None:
-    with suppress(OSError):
+    try:
         os.unlink(path)
+    except OSError as error:
+        if not is_of_the_system(error):
+            raise
 
 
 ADVICE = {

@@ -29,6 +29,12 @@ NO_DESCRIPTOR = -1
 EXHAUSTED = "the lock's token cannot grow any more: take another name"
 
 
+def is_of_the_system(error: OSError) -> bool:
+    """Whether the system has said it: then it has a number. What has none is out of the handler of a signal (a time-out
+    is an ``OSError``, too), and it is for whoever was interrupted."""
+    return error.errno is not None
+
+
 class Failed(Reply):
     """The store was reached and could not do it; ``reason`` is one line for people. The access may have been carried
     out all the same unless it says that it was not."""

@@ -22,7 +22,7 @@ from trinco.leases.item import Item, Limits
 from trinco.leases.operation import TOKEN_LIMIT, Answer, Grade, Operation, Request, Yield
 from trinco.leases.owner import ADDRESS_DIGITS, address_of
 from trinco.stores.clock import wall_microseconds
-from trinco.stores.store import EXHAUSTED, NO_DESCRIPTOR, Failed, Hint, Link
+from trinco.stores.store import EXHAUSTED, NO_DESCRIPTOR, Failed, Hint, Link, is_of_the_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,8 +197,9 @@ class WakeFolder:
         self._close_folder()
         try:
             self._own = self._named()
-        except OSError:
-            return
+        except OSError as error:
+            if not is_of_the_system(error):
+                raise
         finally:
             if before is not None:
                 before.close()  # not earlier: who polls must see that the new one has another number
@@ -234,6 +235,8 @@ class WakeFolder:
         try:
             self._socket().sendto(owner.encode(), self._place(address))
         except OSError as error:
+            if not is_of_the_system(error):
+                raise
             return not self._is_dead(error, address)
         return True
 
@@ -300,7 +303,9 @@ class WakeFolder:
     def _inode_of(self, name: str) -> int:
         try:
             return os.stat(f"{self._folder}/{name}").st_ino
-        except OSError:
+        except OSError as error:
+            if not is_of_the_system(error):
+                raise
             return 0
 
     def _sweep(self, folder: int) -> None:

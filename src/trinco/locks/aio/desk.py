@@ -159,6 +159,7 @@ class AsyncDesk(Keeping):
         return lease
 
     async def renew(self, lease: Lease) -> None:
+        self._require_own_loop()
         self.start_renewal(lease)
         patience = min(lease.until, self.hub.clock() + FIRST_CONTACT)
         await self.waiting.until(lambda: not is_renewing(lease), patience, lease.claimant)
