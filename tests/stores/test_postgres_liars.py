@@ -196,6 +196,29 @@ def test_an_answer_without_rows_is_a_failure() -> None:
         link.close()
 
 
+class InTurn:
+    """What is said to one question after the other."""
+
+    def __init__(self, *sayings: bytes) -> None:
+        self._left = list(sayings)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._left.pop(0)
+
+
+def test_a_read_that_fails_midway_leaves_the_next_one_nothing() -> None:
+    held = [TOKEN, TOKEN, TOKEN, None, struct.pack("!q", 900_000_000_000_000), b"ana/1/1", TOKEN, *[None] * 8]
+    cancelled = message(b"E", b"SERROR\0VERROR\0C57014\0Mcanceling statement\0\0")
+    first = description(15) + row(held) + cancelled + READY
+    with FakePostgres({b"trinco_read": InTurn(first, table([[TOKEN, TOKEN, TOKEN, *[None] * 12]]) + READY)}) as server:
+        link = PostgresStore(server.url).connect(HERE)
+        link.send("nightly", Read())
+        (reply,), _ = replies(link, 1)
+        assert isinstance(reply, Failed)
+        assert read(link, "weekly").holder is None
+        link.close()
+
+
 def test_a_grant_whose_commit_fails_is_none() -> None:
     """PostgreSQL commits after it has told the rows."""
     fields = b"SERROR\0VERROR\0C53100\0Mno space left\0\0"

@@ -299,6 +299,8 @@ class PostgresLink(Link):
         errand, outcome = errands.popleft(), self._outcome
         self._outcome = None
         self._looks = self._reads = 0
+        if self._rows.rows:  # of a read that failed: the next one must not begin with them
+            self._rows = Rows()
         if isinstance(outcome, Errand):
             errands.appendleft(outcome)
         elif errand.parameters is not None:
