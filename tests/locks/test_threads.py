@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Barrier, Event, Thread
@@ -248,6 +249,21 @@ def test_whoever_replaces_the_locks_of_threading_replaces_ours(monkeypatch: pyte
     monkeypatch.setattr(threading, "RLock", replaced)
     with trinco.connect("memory:") as service, service.lock(NAME).hold(LIMIT):
         assert service.desk.waiting.mutex in made
+
+
+def test_two_threads_that_close_a_service_whose_store_is_silent_both_return(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trinco.locks.desk.FAREWELL", 0.3)
+    service = trinco.connect(redis.url)
+    assert service.lock("door").try_acquire() is not None
+    redis.pause()
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            for closed in [pool.submit(service.close) for _ in range(2)]:
+                assert closed.result() is None
+    finally:
+        redis.resume()
 
 
 def test_a_service_that_nobody_has_any_more_is_closed(redis: RedisServer, tmp_path: Path) -> None:

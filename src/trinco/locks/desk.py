@@ -259,7 +259,10 @@ class Desk(Books):
             self.lose(lease, "closed")
         with self.waiting.mutex:
             leavers = [claimant for claimant in self.hub.active.values() if claimant.leaving]
-            self.waiting.until(lambda: self.are_gone(leavers), self.hub.clock() + FAREWELL, *leavers)
+            patience = self.hub.clock() + FAREWELL
+            self.waiting.until(lambda: self.hub.is_closed or self.are_gone(leavers), patience, *leavers)
+            if self.hub.is_closed:  # by another thread, meanwhile
+                return
             self.hub.is_closed = True
             self.waiting.leave_poller()
             self.hub.close()
