@@ -1,6 +1,7 @@
 """Fencing in a database: SQLite files and a real PostgreSQL, one transaction and many at once."""
 
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -170,10 +171,26 @@ def test_a_tables_name_cannot_carry_a_statement(table: str, sqlite: SQLite) -> N
     connection.close()
 
 
-@pytest.mark.parametrize("paramstyle", ["qmark", "numeric", "named"])
-def test_every_paramstyle_that_a_driver_takes_works(paramstyle: str, sqlite: SQLite) -> None:
+class Numeric(sqlite3.Connection):
+    """A driver whose placeholders are numbers: SQLite itself takes ?1 for what others call :1."""
+
+    def cursor(self, *_: Any) -> sqlite3.Cursor:
+        return super().cursor(NumericCursor)
+
+
+class NumericCursor(sqlite3.Cursor):
+    def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
+        return super().execute(re.sub(r":(\d)", r"?\1", statement), values)
+
+
+@pytest.mark.parametrize(
+    ("paramstyle", "kind"), [("qmark", sqlite3.Connection), ("numeric", Numeric), ("named", sqlite3.Connection)]
+)
+def test_every_paramstyle_that_a_driver_takes_works(
+    paramstyle: str, kind: type[sqlite3.Connection], sqlite: SQLite
+) -> None:
     prepare(sqlite)
-    connection = sqlite.connect()
+    connection = sqlite3.connect(sqlite.path, factory=kind)
     guard = SQLGuard(connection, paramstyle=paramstyle)
     with guard.fenced("nightly", 6):
         pass

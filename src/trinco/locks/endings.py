@@ -44,6 +44,8 @@ _ended_by: list[int] = []
 _put_off_since: list[float] = []
 """When SIGTERM came in the middle of an access."""
 PUT_OFF, LONGEST_PUT_OFF = 0.001, 1.0
+AFTER_A_FORK = 0.05
+"""Seconds. Since 3.12 Python warns whoever forks with threads when we have been called, and swallows there, too."""
 LAST_WAIT = 5.0
 """Seconds for which a thread that is to end with the process waits for that; somebody may wait for the thread."""
 
@@ -147,14 +149,14 @@ def _is_put_off(number: int) -> bool:
     if _put_off_since[-1] - _put_off_since[0] > LONGEST_PUT_OFF:
         return False
     try:
-        start_new_thread(_again, (number,))
+        start_new_thread(_again, (number, PUT_OFF))
     except RuntimeError:  # this system has no more threads
         return False
     return True
 
 
-def _again(number: int) -> None:
-    sleep(PUT_OFF)
+def _again(number: int, pause: float) -> None:
+    sleep(pause)
     os.kill(os.getpid(), number)
 
 
@@ -181,7 +183,7 @@ def _go_on() -> None:
     """In the parent."""
     _let_sigterm_in()
     while _postponed:
-        start_new_thread(os.kill, (os.getpid(), _postponed.pop()))
+        start_new_thread(_again, (_postponed.pop(), AFTER_A_FORK))
 
 
 def _begin_anew() -> None:

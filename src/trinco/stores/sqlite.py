@@ -84,7 +84,11 @@ class SQLiteStore(Store):
         """Where a symbolic link leads is asked each time: it may have been switched since."""
         boot = self._boot or this_boot()
         database = Database(self._asked, boot, self.t_max, self._clock, timeout)
-        return SQLiteLink(database, WakeFolder(database.path, address), self.t_max, self._clock)
+        try:
+            return SQLiteLink(database, WakeFolder(database.path, address), self.t_max, self._clock)
+        except BaseException:
+            database.close()
+            raise
 
 
 class SQLiteLink(WakingLink):
