@@ -138,6 +138,30 @@ def test_sigterm_in_the_middle_of_an_access_leaves_nothing_held(run: int, tmp_pa
         assert not locks.inspect("door").held
 
 
+IN_A_LOOP = """
+import os, signal, sys, threading, anyio, trinco
+
+async def hold():
+    async with trinco.connect(sys.argv[2]).aio.lock("door").hold():
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        await anyio.sleep(60)
+
+anyio.run(hold, backend=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_sigterm_while_all_tasks_sleep_leaves_nothing_held(backend: str, tmp_path: Path) -> None:
+    """What it raises goes through the event loop itself: a trio that ended so does not know that it has."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    command = [sys.executable, "-W", "ignore", "-c", IN_A_LOOP, backend, url]
+    ending = run(command, timeout=LIMIT, capture_output=True, text=True, check=False)
+    assert ending.returncode == 128 + signal.SIGTERM
+    assert "could not release" not in ending.stderr
+    with trinco.connect(url) as locks:
+        assert not locks.inspect("door").held
+
+
 POOLS = """
 import multiprocessing, signal, trinco
 
