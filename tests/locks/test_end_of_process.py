@@ -140,10 +140,14 @@ def test_sigterm_in_the_middle_of_an_access_leaves_nothing_held(run: int, tmp_pa
 
 IN_A_LOOP = """
 import os, signal, sys, threading, anyio, trinco
+locks = trinco.connect(sys.argv[2])
+others = [trinco.connect(sys.argv[2]).lock(name).try_acquire() for name in ("one", "two")]
 
 async def hold():
-    async with trinco.connect(sys.argv[2]).aio.lock("door").hold():
-        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    async with locks.aio.lock("door").hold(), anyio.create_task_group() as tasks:
+        for lease in others:
+            tasks.start_soon(locks.aio.lock(lease.name).acquire)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
         await anyio.sleep(60)
 
 anyio.run(hold, backend=sys.argv[1])
