@@ -166,6 +166,31 @@ def test_sigterm_while_all_tasks_sleep_leaves_nothing_held(backend: str, tmp_pat
         assert not locks.inspect("door").held
 
 
+IN_A_THREAD = """
+import os, signal, sys, threading, time, trinco
+lock = trinco.connect(sys.argv[1]).lock("door")
+
+def hold():
+    with lock.hold():
+        threading.main_thread().join()
+        for _ in range(400):  # Python does not hear one that comes just before it begins to wait
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.05)
+
+threading.Thread(target=hold).start()
+"""
+
+
+def test_sigterm_when_only_threads_are_left_ends_the_process_and_leaves_nothing_held(tmp_path: Path) -> None:
+    """What is raised while Python waits for them is swallowed, and the process would count as done."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    command = [sys.executable, "-c", IN_A_THREAD, url]
+    ending = run(command, timeout=LIMIT, capture_output=True, text=True, check=False)
+    assert (ending.returncode, ending.stderr) == (-signal.SIGTERM, "")
+    with trinco.connect(url) as locks:
+        assert not locks.inspect("door").held
+
+
 POOLS = """
 import multiprocessing, signal, trinco
 
