@@ -141,6 +141,27 @@ def test_whoever_holds_in_a_busy_event_loop_hears_of_a_close_when_that_runs_agai
     run(backend, main, LIMIT / 2)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_whoever_waits_in_a_loop_that_was_closed_is_not_woken() -> None:
+    """What becomes of these tasks is between asyncio and whoever closed it; what others hold is given back."""
+    store = MemoryStore("shared")
+    loop = asyncio.new_event_loop()
+    with one_store(store) as others, one_store(store) as locks:
+        taken = [take(others.lock(name)) for name in ("one", "two")]
+
+        async def main() -> None:
+            take_it = [asyncio.ensure_future(locks.aio.lock(lease.name).acquire()) for lease in taken]
+            await locks.aio.lock("door").acquire()
+            await asyncio.wait(take_it, timeout=0.05)
+
+        loop.run_until_complete(main())
+        loop.close()
+        locks.close()
+        assert not others.inspect("door").held
+    del loop
+    gc.collect()
+
+
 async def _hold_once(url: str) -> None:
     async with trinco.connect(url).aio.lock("door").hold():
         pass

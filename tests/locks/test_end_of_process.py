@@ -138,6 +138,59 @@ def test_sigterm_in_the_middle_of_an_access_leaves_nothing_held(run: int, tmp_pa
         assert not locks.inspect("door").held
 
 
+IN_A_LOOP = """
+import os, signal, sys, threading, anyio, trinco
+locks = trinco.connect(sys.argv[2])
+others = [trinco.connect(sys.argv[2]).lock(name).try_acquire() for name in ("one", "two")]
+
+async def hold():
+    async with locks.aio.lock("door").hold(), anyio.create_task_group() as tasks:
+        for lease in others:
+            tasks.start_soon(locks.aio.lock(lease.name).acquire)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        await anyio.sleep(60)
+
+anyio.run(hold, backend=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_sigterm_while_all_tasks_sleep_leaves_nothing_held(backend: str, tmp_path: Path) -> None:
+    """What it raises goes through the event loop itself: a trio that ended so does not know that it has."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    command = [sys.executable, "-W", "ignore", "-c", IN_A_LOOP, backend, url]
+    ending = run(command, timeout=LIMIT, capture_output=True, text=True, check=False)
+    assert ending.returncode == 128 + signal.SIGTERM
+    assert "could not release" not in ending.stderr
+    with trinco.connect(url) as locks:
+        assert not locks.inspect("door").held
+
+
+IN_A_THREAD = """
+import os, signal, sys, threading, time, trinco
+lock = trinco.connect(sys.argv[1]).lock("door")
+
+def hold():
+    with lock.hold():
+        threading.main_thread().join()
+        for _ in range(400):  # Python does not hear one that comes just before it begins to wait
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.05)
+
+threading.Thread(target=hold).start()
+"""
+
+
+def test_sigterm_when_only_threads_are_left_ends_the_process_and_leaves_nothing_held(tmp_path: Path) -> None:
+    """What is raised while Python waits for them is swallowed, and the process would count as done."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    command = [sys.executable, "-c", IN_A_THREAD, url]
+    ending = run(command, timeout=LIMIT, capture_output=True, text=True, check=False)
+    assert (ending.returncode, ending.stderr) == (-signal.SIGTERM, "")
+    with trinco.connect(url) as locks:
+        assert not locks.inspect("door").held
+
+
 POOLS = """
 import multiprocessing, signal, trinco
 

@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import trinco
-from tests.locks.services import LIMIT, Waiter, eventually, in_line, take, within
+from tests.locks.services import LIMIT, Waiter, eventually, in_line, one_store, take, within
 from tests.locks.workers import NAME, worker
 from tests.stores.servers import RedisServer
 from trinco.guards import FileGuard
@@ -266,3 +267,31 @@ def test_a_process_that_was_stopped_past_its_lease_can_do_no_harm(tmp_path: Path
             lease.renew()
             assert service.inspect(NAME).token == lease.token
         assert path.read_bytes() == b"second"
+
+
+class ShortOfMemory:
+    """A latch that cannot be waited for the first time, as where there is no memory for the call."""
+
+    def __init__(self, latch: Any) -> None:
+        self.latch = latch
+        self.waits = 0
+
+    def acquire(self, *arguments: Any, **options: Any) -> Any:
+        self.waits += 1
+        if self.waits == 1:
+            raise MemoryError
+        return self.latch.acquire(*arguments, **options)
+
+    def release(self) -> None:
+        self.latch.release()
+
+
+def test_renewals_go_on_after_a_moment_without_memory() -> None:
+    with one_store() as service:
+        keeper = service.desk.keeper
+        assert keeper is not None
+        keeper._latch = latch = ShortOfMemory(keeper._latch)
+        lease = take(service.lock("door", ttl=1))
+        first_term = lease.until
+        eventually(lambda: lease.until > first_term)
+        assert latch.waits > 1

@@ -15,6 +15,7 @@ which signals have come, and then nothing would end it, so SIGTERM is held back 
 import atexit
 import os
 import signal
+import sys
 from _thread import get_ident, start_new_thread
 from _weakref import ref
 from time import monotonic, sleep
@@ -131,8 +132,22 @@ def _end(number: int, frame: "FrameType | None") -> None:
         return  # it is about to end, and to release what it holds
     if get_ident() in _forking or _is_around_a_fork(frame):  # where whatever is raised is swallowed
         _postponed.append(number)
+    elif _has_main_thread_ended():  # as it is here: nothing but other threads keeps the process
+        _end_without_raising(number)
     elif not (_is_inside(frame) and _is_put_off(number)):
         raise SystemExit(128 + number)
+
+
+def _has_main_thread_ended() -> bool:
+    threading = sys.modules.get("threading")
+    return threading is not None and not threading.main_thread().is_alive()
+
+
+def _end_without_raising(number: int) -> None:
+    """What was held is given back, and then the signal does what it would without us."""
+    _release_all()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _is_inside(frame: "FrameType | None") -> bool:

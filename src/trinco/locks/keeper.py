@@ -6,6 +6,7 @@ also sees to releases that a store has not confirmed yet.
 """
 
 from _thread import allocate_lock, start_new_thread
+from time import sleep
 
 from trinco.core.errors import StoreUnavailable
 from trinco.locks.agenda import NEVER
@@ -118,9 +119,19 @@ class Keeper:
 
     def _run(self) -> None:
         try:
-            self._keep()
+            while self._is_short_of_memory():
+                sleep(IN_NEED)
         finally:
             self._is_running = False
+
+    def _is_short_of_memory(self) -> bool:
+        """Keep, until there is nothing more to keep; or else it is to be done again. Nobody else would renew what is
+        held, nor say that it is lost."""
+        try:
+            self._keep()
+        except MemoryError:
+            return True
+        return False
 
     def _keep(self) -> None:
         desk = self.desk
@@ -191,5 +202,5 @@ def _tell(lease: Lease) -> None:
     """A slow callback must not keep the others from being renewed; but rather that than not to tell."""
     try:
         start_new_thread(lease.tell, ())
-    except RuntimeError:
+    except (RuntimeError, MemoryError):
         lease.tell()

@@ -27,13 +27,24 @@ def start_in_background(work: Callable[[], Awaitable[None]], context: Context | 
 
 
 def from_any_thread() -> Callable[[Callable[[], object]], object]:
-    """What any thread may call to have something called in the event loop that runs here."""
-    call: Callable[[Callable[[], object]], object]
+    """What any thread may call to have something called in the event loop that runs here. It raises ``RuntimeError``
+    when that has ended."""
     if is_trio():
-        trio: Any = sys.modules["trio"]
-        call = trio.lowlevel.current_trio_token().run_sync_soon
-    else:
-        call = asyncio.get_running_loop().call_soon_threadsafe
+        return _from_any_thread_to_trio()
+    call: Callable[[Callable[[], object]], object] = asyncio.get_running_loop().call_soon_threadsafe
+    return call
+
+
+def _from_any_thread_to_trio() -> Callable[[Callable[[], object]], object]:
+    trio: Any = sys.modules["trio"]
+    token = trio.lowlevel.current_trio_token()
+
+    def call(work: Callable[[], object]) -> None:
+        try:
+            token.run_sync_soon(work)
+        except OSError as error:  # whatever ended it was raised in its own code: it does not know, and has hung up
+            raise RuntimeError("this event loop has ended") from error
+
     return call
 
 

@@ -8,6 +8,7 @@ several waits, and what has already arrived is taken in without waiting at all.
 """
 
 import asyncio
+from functools import partial
 
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
@@ -51,7 +52,7 @@ class AsyncWaiting:
     def wake_all(self) -> None:
         """Have everybody look again: time may have passed by another clock than the system's."""
         for event in self._sleepers:
-            event.set()
+            _set(event)
         self._sleepers = []
         if self._at_poller:
             self.hub.ring()
@@ -93,7 +94,7 @@ class AsyncWaiting:
             return True
         finally:
             if self._sleepers and not self._at_poller:
-                self._sleepers.pop(0).set()  # somebody must take our place
+                _set(self._sleepers.pop(0))  # somebody must take our place
 
     async def be_fair(self) -> None:
         """A loop of acquire and release that never waits must let others run, now and then."""
@@ -175,7 +176,7 @@ class AsyncWaiting:
     async def _sleep(self, nap: float, sleepers: "tuple[Sleeper, ...]") -> None:
         event = anyio.Event()
         self._sleepers.append(event)
-        wake = event.set
+        wake = partial(_set, event)
         for sleeper in sleepers:
             sleeper.wakers.append(wake)
         try:
@@ -189,5 +190,15 @@ class AsyncWaiting:
 
 
 def _resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
+    try:
+        if not future.done():
+            future.set_result(None)
+    except RuntimeError:  # whatever closed its loop has left it there, and nobody can wake it
+        return
+
+
+def _set(event: anyio.Event) -> None:
+    try:
+        event.set()
+    except RuntimeError:  # the same, as trio says it, too
+        return
