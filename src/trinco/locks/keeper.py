@@ -119,19 +119,19 @@ class Keeper:
 
     def _run(self) -> None:
         try:
-            while self._is_short_of_memory():
+            while not self._has_kept():
                 sleep(IN_NEED)
         finally:
             self._is_running = False
 
-    def _is_short_of_memory(self) -> bool:
-        """Keep, until there is nothing more to keep; or else it is to be done again. Nobody else would renew what is
-        held, nor say that it is lost."""
+    def _has_kept(self) -> bool:
+        """Keep until there is nothing more to keep. False: there was no memory to go on with; nobody else would renew
+        what is held, nor say that it is lost."""
         try:
             self._keep()
         except MemoryError:
-            return True
-        return False
+            return False
+        return True
 
     def _keep(self) -> None:
         desk = self.desk
