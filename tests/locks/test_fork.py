@@ -1,6 +1,9 @@
 """Processes that fork in the middle, and processes that end: by returning, by an error, by a signal."""
 
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import trinco
-from tests.locks.services import within
+from tests.locks.services import eventually, take, within
 from tests.locks.workers import NAME, worker
+from tests.stores.postgres_server import PostgresServer
 from tests.stores.servers import RedisServer
 
 
@@ -59,6 +63,46 @@ def test_a_fork_amid_waiting_threads_leaves_both_sides_able_to_lock(url: str) ->
     with worker("fork-amid-threads", url) as process:
         assert [process.hears() for _ in range(5)] == ["child: 0"] * 5
         assert process.hears() == "parent: 0 still wait"
+
+
+WAITING_PARENT = """
+import os, sys, threading, time, trinco
+lock = trinco.connect(sys.argv[1]).lock("door")
+waits = threading.Thread(target=lambda: lock.hold().__enter__())
+waits.start()
+while not lock.inspect().waiters:
+    time.sleep(0.01)
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+    os._exit(0)
+waits.join()
+"""
+
+
+def backends(server: PostgresServer) -> int:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'trinco'"
+    with server.connect() as connection:
+        return sum(int(count) for (count,) in connection.execute(query))
+
+
+def test_a_waiter_that_was_killed_is_not_taken_for_alive_because_its_child_is(postgres_server: PostgresServer) -> None:
+    """The lock would be handed over to nobody, for all of its term."""
+    url = f"{postgres_server.url}?fresh=1"
+    with trinco.connect(url) as locks:
+        theirs = take(locks.lock("door"))
+        with subprocess.Popen([sys.executable, "-c", WAITING_PARENT, url], stdout=subprocess.PIPE) as parent:
+            assert parent.stdout is not None
+            child = int(parent.stdout.readline())
+            connected = backends(postgres_server)
+            try:
+                parent.kill()
+                parent.wait()
+                eventually(lambda: backends(postgres_server) < connected)
+                theirs.release()
+                assert locks.lock("door").acquire(timeout=5)
+            finally:
+                os.kill(child, signal.SIGKILL)
 
 
 def test_a_child_has_no_lease_though_the_service_was_let_go(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ its owners waits. Behind a pooler that lends connections by the transaction LIST
 take its place.
 """
 
+import os
 from collections import deque
+from contextlib import suppress
 from select import POLLIN, POLLOUT, poll
 from time import monotonic
 
@@ -213,6 +215,15 @@ class PostgresLink(Link):
         if len(names) > PAGE or [last, *names] != sorted({last, *names}):
             raise asking.nonsense()
         return names
+
+    def disown(self) -> None:
+        """psycopg leaves a parent's connection open in its children. As long as one of them lived, the server would
+        take the parent for alive, and hand locks over to it. Something has to stand in the socket's place: whoever
+        closes it by its number later must not close another's."""
+        with suppress(psycopg.OperationalError):  # it is closed already
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, self._pgconn.socket, inheritable=False)
+            os.close(nowhere)
 
     def close(self) -> None:
         self._errands.clear()
