@@ -107,6 +107,15 @@ def test_after_an_interrupt_no_answer_is_taken_for_another(url: str, place: str)
     assert time.monotonic() - began < 4, "somebody waited for the answer that was lost, which takes five seconds"
 
 
+@pytest.mark.parametrize("place", ["sender.reached.add(base)", "and reply.makes_sense()", "self.pending = None"])
+def test_an_interrupt_of_who_is_told_that_it_has_the_lock_leaves_nothing_held(place: str) -> None:
+    """The answer is out of the inbox then, and nobody else waits for it."""
+    store = MemoryStore("door")
+    with one_store(store) as ana, one_store(store) as bruno:
+        assert interrupted_at(place, lambda: _taken_and_given_back(ana, "door"))
+        assert not bruno.inspect("door").held
+
+
 def interrupted_at_call(number: int, work: Callable[[], object]) -> str | None:
     """Which function of ours, the so manieth that is called, was interrupted before it could begin; None: there are
     fewer. That is where Python lets handlers of signals run."""

@@ -132,6 +132,7 @@ class Books:
     def withdraw(self, claimants: list[Claimant]) -> None:
         """Something else has come up: even the one that was granted gives it back."""
         self.hub.give_up_interrupted()
+        self.hub.lose_interrupted()
         for claimant in claimants:
             claimant.is_spent = True
             claimant.leaves()

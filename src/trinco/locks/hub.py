@@ -63,6 +63,7 @@ class Hub(Links):
     __slots__ = (
         "__weakref__",
         "_concerned",
+        "_handed_out",
         "_handles",
         "_heard_at",
         "_in_use",
@@ -110,6 +111,9 @@ class Hub(Links):
         self._unsent: list[deque[tuple[Sender, Access, Any]]] = [deque() for _ in stores]
         """What is to be sent to a store that is being connected to."""
         self._inbox: deque[tuple[Any, int, Any, Any]] = deque()
+        self._handed_out: tuple[Any, int, Any, Any] | None = None
+        """What somebody is being told. Who has been interrupted, and finds this set, knows that it was told in part, or
+        not at all."""
         self.heard = [0] * len(stores)
         """How often something has come from each store."""
         self._heard_at: list[float | None] = [None] * len(stores)
@@ -257,6 +261,13 @@ class Hub(Links):
             sender.failures[base] = reason
             sender.lost_touch(base, tag)
 
+    def lose_interrupted(self) -> None:
+        """Whoever told somebody of an answer was interrupted: it counts as lost."""
+        told, self._handed_out = self._handed_out, None
+        if told is not None and told[2] is not SAID:
+            sender, base, tag, _ = told
+            sender.lost_touch(base, tag)
+
     def silence(self, base: int) -> float | None:
         """For how long nothing has come from a store. None: nothing ever has."""
         heard_at = self._heard_at[base]
@@ -308,9 +319,11 @@ class Hub(Links):
             self.connect_missing()
 
     def _hand_out(self) -> None:
+        if self._handed_out is not None:
+            self.lose_interrupted()
         inbox, troubles = self._inbox, self.troubles
         while inbox:
-            sender, base, tag, reply = inbox.popleft()
+            self._handed_out = sender, base, tag, reply = inbox.popleft()
             if tag is SAID:
                 sender.was_told(base, reply)
             elif reply.__class__ is Answer and not sender.failures:  # what nearly all replies are
@@ -319,6 +332,7 @@ class Hub(Links):
                 sender.replied(base, tag, reply)
             else:
                 sender.replied(base, tag, self._judged(sender, base, reply))
+            self._handed_out = None
 
     def _judged(self, sender: "Sender", base: int, reply: "Any") -> "Any":
         """The reply, or None where the store could not do it."""
