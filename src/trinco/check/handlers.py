@@ -8,6 +8,7 @@ transitions need a few thousand handler runs.
 Time is relative: now is always ``Instant(0)``, and a tick lowers every instant of a state by one, down to zero.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trinco.check.model import Model, Timers
@@ -81,18 +82,34 @@ class Outcome(NamedTuple):
     choices: tuple[int, ...] = ()
     stores: tuple[tuple[int, Any], ...] = ()
     """(after how many of the sends, what) was stored."""
+    armed: tuple[str, ...] = ()
+    """The timers that it set, anew or again."""
 
 
 class Recorder(Context):
     """The context of the checker: writes down what a handler does, plays back the choices it is told to make."""
 
-    __slots__ = ("arities", "choices", "me", "news", "phase", "sends", "stored", "stores", "timers", "unasked", "until")
+    __slots__ = (
+        "arities",
+        "armed",
+        "choices",
+        "me",
+        "news",
+        "phase",
+        "sends",
+        "stored",
+        "stores",
+        "timers",
+        "unasked",
+        "until",
+    )
 
     def __init__(self, me: int, local: Local, choices: tuple[int, ...]) -> None:
         self.me = me
         self.phase = local.phase
         self.until = local.until
         self.timers = dict(local.timers)
+        self.armed: list[str] = []
         self.stored = local.stored
         self.choices = choices
         self.arities: list[int] = []
@@ -106,6 +123,7 @@ class Recorder(Context):
 
     def set_timer(self, name: str, delay: float) -> None:
         self.timers[name] = NOW + delay
+        self.armed.append(name)
 
     def cancel_timer(self, name: str) -> None:
         self.timers.pop(name, None)
@@ -249,7 +267,8 @@ class Handlers:
             hash(tuple(context.sends))
         except TypeError:
             contract.refuse_mutable(me, node, context.stored, [message for _, message in context.sends])
-        return Outcome(number, tuple(context.sends), news, (), tuple(context.stores)), context.arities
+        armed = tuple(context.armed)
+        return Outcome(number, tuple(context.sends), news, (), tuple(context.stores), armed), context.arities
 
     def _hold_to_the_contract(self, me: int, node: Node, context: Recorder) -> None:
         for to, message in context.sends:
@@ -273,8 +292,17 @@ class Handlers:
         if not local.timers:
             return ()
         fired = dict(local.fired)
-        due = (name for name, at in local.timers if self.model.timers is Timers.ANY or at <= NOW)
-        return tuple(name for name in due if fired.get(name, 0) < self.model.fires)
+        return tuple(name for name in self._due(local) if fired.get(name, 0) < self.model.fires)
+
+    def used_up(self, local: Local) -> tuple[str, ...]:
+        """The timers that would fire now, and have done so as often as the model lets them."""
+        if not local.timers:
+            return ()
+        fired = dict(local.fired)
+        return tuple(name for name in self._due(local) if fired.get(name, 0) >= self.model.fires)
+
+    def _due(self, local: Local) -> Iterator[str]:
+        return (name for name, at in local.timers if self.model.timers is Timers.ANY or at <= NOW)
 
 
 def _input_news(event: Event) -> tuple[News, ...]:
