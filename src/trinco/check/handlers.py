@@ -22,16 +22,41 @@ from trinco.core.node import Node
 from trinco.core.signed import forbid_forgery
 
 
-class _Now(Instant):
-    """Zero, always. Whether a deadline has come it can tell; how long ago is not kept, so it refuses to be asked."""
+class _Come(Instant):
+    """An instant that has come. How long ago is not kept, so nothing can be said of a time after it."""
 
     __slots__ = ()
+
+    def __add__(self, seconds: float) -> Instant:
+        if seconds > 0:
+            raise ContractBroken(
+                "'stamp + seconds' has no answer in the checker, which keeps of the past only that it is past: keep a "
+                "deadline, now + seconds"
+            )
+        return Instant(self.at + seconds)
+
+
+class _Now(_Come):
+    """Zero, always. Whether a deadline has come it can tell; how long ago is not kept, so it refuses to be asked. Who
+    keeps it keeps a stamp: when the step is over it is an instant that has come."""
+
+    __slots__ = ("is_over",)
+
+    def __init__(self) -> None:
+        Instant.__init__(self, 0)
+        self.is_over = False
+
+    def __add__(self, seconds: float) -> Instant:
+        return _Come.__add__(self, seconds) if self.is_over else Instant(seconds)
 
     def __gt__(self, other: Instant) -> bool:
         raise ContractBroken("'deadline < now' has no answer in the checker: a deadline has come when deadline <= now")
 
+    def __sub__(self, other: Instant) -> float:
+        raise ContractBroken("'now - stamp' has no answer in the checker: keep a deadline, now + seconds, not a stamp")
 
-NOW = _Now(0)
+
+NOW, COME = Instant(0), _Come(0)
 
 
 class Local(NamedTuple):
@@ -93,6 +118,7 @@ class Recorder(Context):
         "arities",
         "armed",
         "choices",
+        "clock",
         "me",
         "news",
         "phase",
@@ -108,6 +134,7 @@ class Recorder(Context):
         self.me = me
         self.phase = local.phase
         self.until = local.until
+        self.clock = _Now()
         self.timers = dict(local.timers)
         self.armed: list[str] = []
         self.stored = local.stored
@@ -138,7 +165,7 @@ class Recorder(Context):
         return 0
 
     def now(self) -> Instant:
-        return NOW
+        return self.clock
 
     def store(self, value: Any) -> None:
         self.stored = value
@@ -258,6 +285,7 @@ class Handlers:
             case "input":
                 left = _spent(left, event.name)
                 _call_input(context, node, event.name)
+        context.clock.is_over = True
         self._hold_to_the_contract(me, node, context)
         forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
         after = self._settled(_after(context, node, left, fired, self.model.timers))
@@ -355,7 +383,7 @@ def _counted(fired: tuple[tuple[str, int], ...], name: str) -> tuple[tuple[str, 
 def sink_instants(value: Any) -> Any:
     """The same value one tick later: every instant is one closer to now, and the past is all one."""
     if isinstance(value, Instant):
-        return Instant(max(value.at - 1, 0)) if value.at else value
+        return Instant(value.at - 1) if value.at > 1 else COME
     if value.__class__ is tuple:
         return tuple(map(sink_instants, value))
     if value.__class__ is frozenset:
