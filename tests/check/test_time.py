@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.check.examples.clocks import Entry, Holder, Hourglass, Shelf, SlimEntry, StructEntry
+from tests.check.examples.clocks import Entry, Holder, Hourglass, Shelf, SlimEntry, Stopwatch, StructEntry
 from tests.check.examples.lease import CountsFromTheReturn, Renewing, Tenant, system
 from trinco.check.model import Clocks, Model
 from trinco.check.replay import replay
@@ -110,6 +110,13 @@ def test_a_tick_that_changes_nothing_is_no_step() -> None:
 def test_how_long_ago_a_deadline_was_is_not_kept_and_asking_is_refused() -> None:
     with pytest.raises(ContractBroken, match="deadline <= now"):
         check(Model(nodes=[Hourglass()], clocks=Clocks(), inputs={"look": 1}))
+
+
+@pytest.mark.parametrize("counts_on", [True, False])
+def test_how_long_ago_something_was_is_not_kept_either(counts_on: bool) -> None:
+    """It would never be two ticks ago, and the check would hold."""
+    with pytest.raises(ContractBroken, match="keep a deadline"):
+        check(Model(nodes=[Stopwatch(counts_on)], clocks=Clocks(), inputs={"look": 1}))
 
 
 @pytest.mark.parametrize("kind", [Entry, SlimEntry, StructEntry])

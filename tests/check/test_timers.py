@@ -2,12 +2,15 @@
 
 import pytest
 
-from tests.check.examples.timers import Answering, Insistent, Sleeper
+from tests.check.examples.timers import Answering, AnsweringEverySecond, AnsweringOnce, Insistent, Restless, Sleeper
+from tests.check.examples.waiting import Juggler
 from trinco.check.model import Clocks, Model, Timers
+from trinco.check.replay import replay
 from trinco.check.run import check
 from trinco.check.search import Verdict
 from trinco.check.view import View
 from trinco.core.errors import UsageError
+from trinco.core.node import Node
 
 
 def woken_early(view: View) -> bool:
@@ -63,6 +66,47 @@ def test_waiting_for_a_timer_that_used_up_its_bound_is_no_deadlock() -> None:
     result = check(Model(nodes=[Insistent(server=1), Answering(misses=2)], fires=1))
     assert result.violation is not None
     assert result.violation.kind == "vacuous"
+
+
+CUT_OFF = {
+    "it would wait for ever": Model(nodes=[Insistent(server=1), AnsweringOnce()], inputs={"acquire": 2}),
+    "it would wait for ever, and somebody always moves": Model(
+        nodes=[Insistent(server=1), AnsweringOnce(), Juggler()], inputs={"acquire": 2}
+    ),
+    "it would get in": Model(nodes=[Insistent(server=1), AnsweringEverySecond()], inputs={"acquire": None}, fires=1),
+    "it would get in, and somebody always moves": Model(
+        nodes=[Insistent(server=1), AnsweringEverySecond(), Juggler()], inputs={"acquire": None}, fires=1
+    ),
+}
+
+
+@pytest.mark.parametrize("model", CUT_OFF.values(), ids=CUT_OFF.keys())
+def test_of_whoever_waits_for_a_timer_that_used_up_its_bound_nothing_is_said(model: Model) -> None:
+    result = check(model)
+    assert (result.verdict, result.violation) == (Verdict.HOLDS, None)
+    assert (result.liveness, result.cut_off) == (False, True)
+
+
+@pytest.mark.parametrize("more", [[], [Juggler()]], ids=["alone", "while somebody always moves"])
+def test_a_timer_that_used_up_its_bound_and_is_not_needed_takes_nothing_from_the_verdict(more: list[Node]) -> None:
+    result = check(Model(nodes=[Insistent(server=1), AnsweringEverySecond(), *more], inputs={"acquire": 2}, fires=2))
+    assert result.verdict is Verdict.HOLDS
+    assert (result.liveness, result.cut_off) == (True, False)
+
+
+def test_a_timer_that_is_set_anew_each_time_before_it_fires_helps_nobody() -> None:
+    model = Model(nodes=[Restless(begins_again=True)])
+    result = check(model)
+    assert result.violation is not None
+    assert result.violation.kind == "livelock"
+    assert result.counterexample is not None
+    script, repeats_from = result.counterexample.script, result.counterexample.cycle_from
+    assert replay(model, script, repeats_from=repeats_from) == result.violation
+
+
+def test_a_timer_that_goes_on_fires_some_day() -> None:
+    result = check(Model(nodes=[Restless(begins_again=False)]))
+    assert (result.verdict, result.liveness) == (Verdict.HOLDS, True)
 
 
 def test_a_cancelled_timer_never_fires() -> None:

@@ -162,8 +162,9 @@ def with_hi_adsd(kind: type[RecoveringRobustK], crashes: int, network: Network) 
 def test_two_that_test_each_other_come_back_safely_in_exactly_so_many_states(
     crashes: int, network: Network, states: int
 ) -> None:
+    """Who crashes after the last round of tests is never found out, so nothing is said of who waits for it."""
     result = check(with_hi_adsd(RecoveringRobustK, crashes, network))
-    assert (result.verdict, result.violation, result.liveness) == (Verdict.HOLDS, None, True)
+    assert (result.verdict, result.violation, result.cut_off) == (Verdict.HOLDS, None, True)
     assert result.progress.states == states
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.sim.toys import (
     ANYTHING_GOES,
+    ONE_INSIDE,
     Numbered,
     alone,
     events_of,
@@ -262,6 +263,39 @@ def test_a_clock_that_begins_to_drift_later_does_not_jump():
 def test_a_drifting_clock_is_nobody_elses():
     result = run(toy(watchmen, 2, workload=Scripted(((0, 0.0, 35.0),)), faults=(Drift(1, rate=2.0, at=5.0),)))
     assert times_of(result, Kind.TIMER, 0) == [10.0, 20.0, 30.0]
+
+
+@dataclass(slots=True)
+class ForTen(Process):
+    """Inside at once, for ten seconds by its own clock."""
+
+    def acquire(self, ctx):
+        ctx.grant(until=ctx.now() + 10.0)
+
+    def release(self, ctx):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "ends"),
+    [
+        (Drift(0, rate=0.5, at=4.0), 16.0),
+        (Drift(0, rate=2.0, at=4.0), 7.0),
+        (Drift(0, offset=-5.0, at=4.0), 15.0),
+        (Drift(0, offset=20.0, at=4.0), 4.0),
+        (Drift(0, rate=0.5, at=11.0), 10.0),
+    ],
+)
+def test_a_lease_runs_out_by_the_clock_as_it_runs_then(change, ends):
+    result = run(toy(lambda n: [ForTen()], 1, workload=Scripted(((0, 0.0, 30.0),)), faults=(change,)))
+    assert times_of(result, Kind.EXPIRE) == [ends]
+
+
+def test_a_clock_that_slows_down_within_a_lease_lets_two_in_and_is_seen_to():
+    script = Scripted(((0, 0.0, 30.0), (1, 12.0, 1.0)))
+    result = run(toy(lambda n: [ForTen(), ForTen()], 2, ONE_INSIDE, workload=script, faults=(Drift(0, 0.5, at=4.0),)))
+    assert result.violation is not None
+    assert result.violation.property == "AtMostInside"
 
 
 chaos = st.builds(

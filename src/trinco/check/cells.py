@@ -171,6 +171,16 @@ class Cells:
         cell = self.cells[number]
         return bool(cell.inbox) or bool(self.handlers.armed(self.handlers.locals[cell.local]))
 
+    def owes(self, number: int) -> bool:
+        """Whether something here must happen sooner or later, and can. Ticks of the clock apart."""
+        cell, state = self.cells[number], self.local(number)
+        honest = cell.node not in self.model.byzantine
+        return honest and state.alive and (self.is_busy(number) or state.phase is Phase.INSIDE)
+
+    def used_up(self, number: int) -> tuple[str, ...]:
+        """The timers of this node that are due, and have fired as often as the model lets them."""
+        return self.handlers.used_up(self.local(number))
+
     def tick(self, local: int) -> Outcome:
         """One tick of a node's clock. A lease may run out in it."""
         after = self.handlers.ticked(local)

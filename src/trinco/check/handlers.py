@@ -8,6 +8,7 @@ transitions need a few thousand handler runs.
 Time is relative: now is always ``Instant(0)``, and a tick lowers every instant of a state by one, down to zero.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from trinco.check.model import Model, Timers
@@ -21,16 +22,41 @@ from trinco.core.node import Node
 from trinco.core.signed import forbid_forgery
 
 
-class _Now(Instant):
-    """Zero, always. Whether a deadline has come it can tell; how long ago is not kept, so it refuses to be asked."""
+class _Come(Instant):
+    """An instant that has come. How long ago is not kept, so nothing can be said of a time after it."""
 
     __slots__ = ()
+
+    def __add__(self, seconds: float) -> Instant:
+        if seconds > 0:
+            raise ContractBroken(
+                "'stamp + seconds' has no answer in the checker, which keeps of the past only that it is past: keep a "
+                "deadline, now + seconds"
+            )
+        return Instant(self.at + seconds)
+
+
+class _Now(_Come):
+    """Zero, always. Whether a deadline has come it can tell; how long ago is not kept, so it refuses to be asked. Who
+    keeps it keeps a stamp: when the step is over it is an instant that has come."""
+
+    __slots__ = ("is_over",)
+
+    def __init__(self) -> None:
+        Instant.__init__(self, 0)
+        self.is_over = False
+
+    def __add__(self, seconds: float) -> Instant:
+        return _Come.__add__(self, seconds) if self.is_over else Instant(seconds)
 
     def __gt__(self, other: Instant) -> bool:
         raise ContractBroken("'deadline < now' has no answer in the checker: a deadline has come when deadline <= now")
 
+    def __sub__(self, other: Instant) -> float:
+        raise ContractBroken("'now - stamp' has no answer in the checker: keep a deadline, now + seconds, not a stamp")
 
-NOW = _Now(0)
+
+NOW, COME = Instant(0), _Come(0)
 
 
 class Local(NamedTuple):
@@ -81,18 +107,36 @@ class Outcome(NamedTuple):
     choices: tuple[int, ...] = ()
     stores: tuple[tuple[int, Any], ...] = ()
     """(after how many of the sends, what) was stored."""
+    armed: tuple[str, ...] = ()
+    """The timers that it set, anew or again."""
 
 
 class Recorder(Context):
     """The context of the checker: writes down what a handler does, plays back the choices it is told to make."""
 
-    __slots__ = ("arities", "choices", "me", "news", "phase", "sends", "stored", "stores", "timers", "unasked", "until")
+    __slots__ = (
+        "arities",
+        "armed",
+        "choices",
+        "clock",
+        "me",
+        "news",
+        "phase",
+        "sends",
+        "stored",
+        "stores",
+        "timers",
+        "unasked",
+        "until",
+    )
 
     def __init__(self, me: int, local: Local, choices: tuple[int, ...]) -> None:
         self.me = me
         self.phase = local.phase
         self.until = local.until
+        self.clock = _Now()
         self.timers = dict(local.timers)
+        self.armed: list[str] = []
         self.stored = local.stored
         self.choices = choices
         self.arities: list[int] = []
@@ -106,6 +150,7 @@ class Recorder(Context):
 
     def set_timer(self, name: str, delay: float) -> None:
         self.timers[name] = NOW + delay
+        self.armed.append(name)
 
     def cancel_timer(self, name: str) -> None:
         self.timers.pop(name, None)
@@ -120,7 +165,7 @@ class Recorder(Context):
         return 0
 
     def now(self) -> Instant:
-        return NOW
+        return self.clock
 
     def store(self, value: Any) -> None:
         self.stored = value
@@ -240,6 +285,7 @@ class Handlers:
             case "input":
                 left = _spent(left, event.name)
                 _call_input(context, node, event.name)
+        context.clock.is_over = True
         self._hold_to_the_contract(me, node, context)
         forbid_forgery(me, (local.state, local.stored, event.message), (node, context.stored, context.sends))
         after = self._settled(_after(context, node, left, fired, self.model.timers))
@@ -249,7 +295,8 @@ class Handlers:
             hash(tuple(context.sends))
         except TypeError:
             contract.refuse_mutable(me, node, context.stored, [message for _, message in context.sends])
-        return Outcome(number, tuple(context.sends), news, (), tuple(context.stores)), context.arities
+        armed = tuple(context.armed)
+        return Outcome(number, tuple(context.sends), news, (), tuple(context.stores), armed), context.arities
 
     def _hold_to_the_contract(self, me: int, node: Node, context: Recorder) -> None:
         for to, message in context.sends:
@@ -273,8 +320,17 @@ class Handlers:
         if not local.timers:
             return ()
         fired = dict(local.fired)
-        due = (name for name, at in local.timers if self.model.timers is Timers.ANY or at <= NOW)
-        return tuple(name for name in due if fired.get(name, 0) < self.model.fires)
+        return tuple(name for name in self._due(local) if fired.get(name, 0) < self.model.fires)
+
+    def used_up(self, local: Local) -> tuple[str, ...]:
+        """The timers that would fire now, and have done so as often as the model lets them."""
+        if not local.timers:
+            return ()
+        fired = dict(local.fired)
+        return tuple(name for name in self._due(local) if fired.get(name, 0) >= self.model.fires)
+
+    def _due(self, local: Local) -> Iterator[str]:
+        return (name for name, at in local.timers if self.model.timers is Timers.ANY or at <= NOW)
 
 
 def _input_news(event: Event) -> tuple[News, ...]:
@@ -327,7 +383,7 @@ def _counted(fired: tuple[tuple[str, int], ...], name: str) -> tuple[tuple[str, 
 def sink_instants(value: Any) -> Any:
     """The same value one tick later: every instant is one closer to now, and the past is all one."""
     if isinstance(value, Instant):
-        return Instant(max(value.at - 1, 0)) if value.at else value
+        return Instant(value.at - 1) if value.at > 1 else COME
     if value.__class__ is tuple:
         return tuple(map(sink_instants, value))
     if value.__class__ is frozenset:

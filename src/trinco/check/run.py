@@ -18,7 +18,9 @@ class Result:
     counterexample: Counterexample | None = None
     """Missing only where a violation is that something never happens."""
     liveness: bool = False
-    """Whether starvation was looked for, and the whole graph with it."""
+    """Whether it is known if somebody can starve: it was looked for in the whole graph."""
+    cut_off: bool = False
+    """Why it is not known although it was looked for: somebody may still wait when a timer has used up its bound."""
 
 
 @dataclass
@@ -87,9 +89,10 @@ class Checker:
             return Result(Verdict.HOLDS, search.progress)
         search.progress.stage = "looking for fair cycles"
         search.report()
-        lasso = find_starvation(search)
+        outlook = find_starvation(search)
+        lasso = outlook.lasso
         if lasso is None:
-            return Result(Verdict.HOLDS, search.progress, liveness=True)
+            return Result(Verdict.HOLDS, search.progress, liveness=not outlook.cut_off, cut_off=outlook.cut_off)
         path = paths.way_to(search, lasso.first)
         found = counterexample.build(search, path, lasso.violation, self.protocol, lasso.cycle)
         return Result(Verdict.VIOLATED, search.progress, lasso.violation, found, liveness=True)

@@ -80,6 +80,17 @@ class Steps:
         after = self._cells.intern(node, outcome.local, inbox)
         return self._cells.weights[after] - self._cells.weights[cell], outcome
 
+    def withheld(self, state: int) -> Iterator[Action]:
+        """What would happen sooner or later, and the model has no more of: timers that have fired as often as they may.
+        What a liar's would do is nobody's to count on."""
+        for node, cell in enumerate(self._cells.unpack(state)):
+            for name in () if node in self._model.byzantine else self._cells.used_up(cell):
+                yield node, Event("timer", name)
+
+    def begun_again(self, step: Step) -> Iterator[Action]:
+        """The timers that a step sets, anew or again."""
+        return ((label.node, Event("timer", name)) for label in step.labels for name in label.outcome.armed)
+
     def action(self, step: Step) -> Action | None:
         """What a fair run does again and again as long as it can, whatever its outcome. Nobody has to ask, to crash or
         to come back and a liar has to do nothing, so those are None."""

@@ -340,7 +340,7 @@ def explored(so_far: Progress) -> str:
 def as_dict(result: Result) -> dict[str, Any]:
     so_far, found = result.progress, result.counterexample
     kind = result.violation.kind if result.violation else None
-    conclusive = result.verdict is not Verdict.INCONCLUSIVE
+    conclusive = result.verdict is not Verdict.INCONCLUSIVE and not result.cut_off
     stuck = ("starvation", "livelock")
     return {
         "verdict": result.verdict.value,
@@ -382,6 +382,18 @@ def _verdict(result: Result, claims: Claims | None) -> str:
         )
     if claims and claims.elects:
         return "no violation: one leader, known to all whenever nothing is under way; the election can always end"
-    deadlock = "deadlock-free" if claims is None or claims.deadlock_free else "no deadlock within these bounds"
-    starvation = "starvation-free" if claims is None or claims.starvation_free else "no starvation within these bounds"
-    return f"no violation: safe, {deadlock}{f', {starvation}' if result.liveness else '; starvation not looked for'}"
+    free = (claims is None or claims.deadlock_free) and not result.cut_off
+    deadlock = "deadlock-free" if free else "no deadlock within these bounds"
+    return f"no violation: safe, {deadlock}{_starvation(result, claims)}"
+
+
+def _starvation(result: Result, claims: Claims | None) -> str:
+    """What is known of starvation where none was found."""
+    if result.cut_off:
+        return (
+            "; starvation cannot be told: somebody may still wait when a timer has fired as often as it may (--fires)"
+        )
+    if not result.liveness:
+        return "; starvation not looked for"
+    free = claims is None or claims.starvation_free
+    return ", starvation-free" if free else ", no starvation within these bounds"

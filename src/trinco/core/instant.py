@@ -37,7 +37,7 @@ class Instant:
         return self.at >= other.at
 
     def __eq__(self, other: object) -> bool:
-        return other.__class__ is Instant and self.at == other.at
+        return isinstance(other, Instant) and self.at == other.at
 
     def __hash__(self) -> int:
         return hash((Instant, self.at))

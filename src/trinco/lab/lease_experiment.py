@@ -14,6 +14,7 @@ from trinco.lab.lease_findings import TABLE_1, break_even, findings, nearest, pr
 from trinco.lab.lease_latency import ASSUMPTIONS, COMPOSITES, LAWS
 from trinco.lab.lease_latency import QUICK as STEADY
 from trinco.lab.lease_measures import CROWDED, Extent, Measured
+from trinco.lab.lease_upkeep import RELEASE, RELEASE_RENEWED, RENEW
 from trinco.lab.pieces import Listener
 from trinco.lab.reproduction import Curve, Panel, Reproduction, Table
 
@@ -38,6 +39,7 @@ def tables(measured: Measured) -> Iterator[Table]:
     yield _table_1(measured)
     yield _composites(measured)
     yield _latency(measured)
+    yield _upkeep(measured)
     yield _depsky(measured)
     yield _crowds(measured)
 
@@ -94,6 +96,16 @@ def _latency(measured: Measured) -> Table:
         ("law of delay", *LATENCIES, *RATIOS),
         (published, *rows),
     )
+
+
+def _upkeep(measured: Measured) -> Table:
+    rows = tuple(
+        (what, law, *(f"{means[name]:.3f}" if name in means else "-" for name in LATENCIES))
+        for what in (RENEW, RELEASE, RELEASE_RENEWED)
+        for law, means in zip(measured.extent.laws, measured.upkeep(what), strict=True)
+    )
+    title = "Seconds until a lease is renewed, and until it is let go of at a quorum (Figure 2, too)"
+    return Table(title, ("what", "law of delay", *LATENCIES), rows)
 
 
 def _depsky(measured: Measured) -> Table:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from trinco.lab.lease_costs import one_of_each_provider, prices
 from trinco.lab.lease_latency import ACCESSES, ASSUMPTIONS, COMPOSITES, SCFS_ACCESS, SERVICES
 from trinco.lab.lease_measures import BY_TURNS, Measured
+from trinco.lab.lease_upkeep import RELEASE, RELEASE_RENEWED, RENEW
 from trinco.lab.reproduction import Finding, Verdict
 
 OBSTRUCTION, DEADLOCK = "obstruction", "deadlock"
@@ -55,13 +56,7 @@ def findings(measured: Measured) -> Iterator[Finding]:
     yield _ratio(measured, "TR/NAR", "the four fastest take half as long", 0.5)
     yield _depsky(measured)
     yield _scfs(measured)
-    yield Finding(
-        "renewing and releasing come in the same order, but for DepSky",
-        "figure 2",
-        "not measured",
-        Verdict.NOT_REPRODUCED,
-        "our copy of the figure has no data, and the text no numbers",
-    )
+    yield _upkeep(measured)
     yield _bases_in_a_crowd(measured)
     yield _composites_in_a_crowd(measured)
 
@@ -225,6 +220,28 @@ def _scfs(measured: Measured) -> Finding:
         Verdict.ONLY_IF if fastest else Verdict.NOT_REPRODUCED,
         f"its machines are near: {SCFS_ACCESS * 1000:g} ms there and back is our figure, the paper has none",
     )
+
+
+def _upkeep(measured: Measured) -> Finding:
+    renewing, releasing, at_once = (measured.upkeep(what) for what in (RENEW, RELEASE_RENEWED, RELEASE))
+    in_order = all(row["TR"] < row["NAR"] < row["AR"] for row in (*renewing, *releasing))
+    depsky_is_quick = all(
+        row["TD"] < min(later["NAR"], later["AR"]) for row, later in zip(at_once, releasing, strict=True)
+    )
+    return Finding(
+        "renewing and releasing come in the same order as acquiring, but for DepSky's releasing",
+        "TR, NAR, AR",
+        f"to renew AR/NAR {_over(renewing, 'AR')}, TR/NAR {_over(renewing, 'TR')}; to release "
+        f"{_over(releasing, 'AR')} and {_over(releasing, 'TR')}",
+        Verdict.ONLY_IF if in_order and depsky_is_quick else Verdict.NOT_REPRODUCED,
+        "whoever releases lists first what there is to remove, as the paper's bases do and ours after a renewal; "
+        "DepSky only deletes. Where all only delete, a transaction takes longest: AR/NAR "
+        f"{_over(at_once, 'AR')}",
+    )
+
+
+def _over(rows: Sequence[Mapping[str, float]], name: str) -> str:
+    return _range([row[name] / row["NAR"] for row in rows])
 
 
 def growth(measured: Measured, name: str) -> float:

@@ -112,8 +112,8 @@ def _lognormal(mean: float, sigma: float) -> Lognormal:
 # Running
 
 
-def _measure(
-    build: Build, claims: Claims, laws: Sequence[Law], acquisitions: int, seed: int, trace: bool = False
+def run_alone(
+    build: Build, claims: Claims, laws: Sequence[Law], times: int, seed: int, trace: bool = False, hold: float = 0.0
 ) -> Simulation:
     """One client, node 0, that acquires and releases again and again, and a store a law."""
     stores = range(1, 1 + len(laws))
@@ -124,7 +124,7 @@ def _measure(
         claims=claims,
         n=1 + len(laws),
         seed=seed,
-        workload=Closed(acquisitions, think=Constant(PAUSE), hold=Constant(0.0)),
+        workload=Closed(times, think=Constant(PAUSE), hold=Constant(hold)),
         links=Links(ordered=False, per_link=per_link),
         until=math.inf,
         trace=trace,
@@ -132,7 +132,7 @@ def _measure(
     simulation = Simulation(scenario)
     simulation.run()
     assert simulation.violation is None, simulation.violation
-    assert simulation.entries == acquisitions
+    assert simulation.entries == times
     return simulation
 
 
@@ -147,19 +147,19 @@ def _composite(
     kinds: Sequence[str], laws: Sequence[Law], acquisitions: int, seed: int, fenced: bool = False, trace: bool = False
 ) -> Simulation:
     lease = system.QuorumLease(stores=tuple(kinds), clients=1, ttl=FOREVER, t_max=FOREVER, fenced=fenced)
-    return _measure(lease, replace(system.CLAIMS, fencing=fenced), laws, acquisitions, seed, trace)
+    return run_alone(lease, replace(system.CLAIMS, fencing=fenced), laws, acquisitions, seed, trace)
 
 
 def _depsky(laws: Sequence[Law], acquisitions: int, seed: int) -> Simulation:
-    return _measure(depsky.DepSky(validity=FOREVER), depsky.CLAIMS, laws, acquisitions, seed)
+    return run_alone(depsky.DepSky(validity=FOREVER), depsky.CLAIMS, laws, acquisitions, seed)
 
 
-def _laws(law: str, accesses: Sequence[float]) -> list[Law]:
+def laws_for(law: str, accesses: Sequence[float]) -> list[Law]:
     """A law for one direction to each store: half of what an access takes."""
     return [LAWS[law](access / 2) for access in accesses]
 
 
-def _third(values: Sequence[float]) -> float:
+def third(values: Sequence[float]) -> float:
     return sorted(values)[QUORUM - 1]
 
 
@@ -193,7 +193,7 @@ def order_statistic(
 
 
 def _order_statistic(seed: int, acquisitions: int, samples: int, law: str, name: str) -> Figures:
-    kinds, laws = STORES[name], _laws(law, ALIKE)
+    kinds, laws = STORES[name], laws_for(law, ALIKE)
     simulation = _composite(kinds, laws, acquisitions, seed, trace=True)
     latencies = _latencies(simulation)
     lease = fmean(latencies)
@@ -217,9 +217,7 @@ def _expected(rng: random.Random, kinds: Sequence[str], laws: Sequence[Law], sam
     directions = [2 * ACCESSES[kind] for kind in kinds]
     return fmean(
         [
-            _third(
-                [math.fsum(law.draw(rng) for _ in range(count)) for law, count in zip(laws, directions, strict=True)]
-            )
+            third([math.fsum(law.draw(rng) for _ in range(count)) for law, count in zip(laws, directions, strict=True)])
             for _ in range(samples)
         ]
     )
@@ -241,7 +239,7 @@ def _thirds_in_run(simulation: Simulation, kinds: Sequence[str]) -> list[float]:
             replies[attempt, peer] += 1
             if replies[attempt, peer] == ACCESSES[kinds[peer - 1]]:
                 done.setdefault(attempt, []).append(at)
-    return [_third(done[attempt]) - at for attempt, at in enumerate(asked, start=1)]
+    return [third(done[attempt]) - at for attempt, at in enumerate(asked, start=1)]
 
 
 # DepSky: does waiting in phases cost twice as much?
@@ -255,7 +253,7 @@ FAR = (2.0, 2.0, 1.0, 1.0)
 
 def quorum_of_sums(trips: Trips) -> float:
     """The composite over object stores: list, write, list at each by itself."""
-    return _third([math.fsum(column) for column in zip(*trips[:3], strict=True)])
+    return third([math.fsum(column) for column in zip(*trips[:3], strict=True)])
 
 
 def sum_of_quorums(trips: Trips, needed: Sequence[int] = PHASES) -> float:
@@ -285,7 +283,7 @@ def reads_what_it_lists(trips: Trips) -> float:
     """Signatures in the objects, not in their names: a leftover lock is read after both listings, our own after the
     second; each store by itself, each phase the third of four."""
     phases = [trips[0], trips[3]], [trips[1]], [trips[2], trips[4], trips[5]]
-    return math.fsum(_third([math.fsum(column) for column in zip(*rows, strict=True)]) for rows in phases)
+    return math.fsum(third([math.fsum(column) for column in zip(*rows, strict=True)]) for rows in phases)
 
 
 ASSUMPTIONS: dict[str, tuple[Callable[[Trips], float], Sequence[float]]] = {
@@ -326,7 +324,7 @@ def depsky_ratio(
 
 
 def _simulated_ratio(seed: int, acquisitions: int, law: str, stores: str, accesses: Sequence[float]) -> Figures:
-    laws = _laws(law, accesses)
+    laws = laws_for(law, accesses)
     phases = fmean(_latencies(_depsky(laws, acquisitions, seed)))
     lease = fmean(_latencies(_composite(("object",) * 4, laws, acquisitions, seed)))
     return {"law": law, "stores": stores, "depsky": phases, "composite": lease, "ratio": phases / lease}
@@ -334,7 +332,7 @@ def _simulated_ratio(seed: int, acquisitions: int, law: str, stores: str, access
 
 def _drawn_ratios(seed: int, samples: int, law: str, accesses: Sequence[float]) -> list[Figures]:
     """Every assumption over the same draws."""
-    rng, laws = random.Random(f"{seed}/{law}"), _laws(law, accesses)
+    rng, laws = random.Random(f"{seed}/{law}"), laws_for(law, accesses)
     draws = [_trips(rng, laws, 6) for _ in range(samples)]
     lease = fmean([quorum_of_sums(trips) for trips in draws])
     return [
@@ -349,7 +347,7 @@ def _scaled(trips: Trips, factors: Sequence[float]) -> Trips:
 
 def _slow_in_turn(seed: int, samples: int, law: str, slowness: float) -> Figures:
     """By design, not by chance: one store is always slow, and in each phase another one as well."""
-    rng, laws = random.Random(f"{seed}/in turn"), _laws(law, ALIKE)
+    rng, laws = random.Random(f"{seed}/in turn"), laws_for(law, ALIKE)
     draws = [_trips(rng, laws, 3) for _ in range(samples)]
     for trips in draws:
         for phase, row in enumerate(trips):
@@ -386,12 +384,12 @@ def _mixes(seed: int, acquisitions: int, law: str) -> Figures:
     means: dict[str, float] = {}
     for name, members in COMPOSITES.items():
         services = [SERVICES[member] for member in members]
-        laws = _laws(law, [service.access for service in services])
+        laws = laws_for(law, [service.access for service in services])
         kinds = [service.kind for service in services]
         means[name] = fmean(_latencies(_composite(kinds, laws, acquisitions, seed)))
-    stores = _laws(law, [SERVICES[member].access for member in COMPOSITES["AR"]])
+    stores = laws_for(law, [SERVICES[member].access for member in COMPOSITES["AR"]])
     means["TD"] = fmean(_latencies(_depsky(stores, acquisitions, seed)))
-    scfs = _measure(coordination.Coordination(), coordination.CLAIMS, _laws(law, [SCFS_ACCESS]), acquisitions, seed)
+    scfs = run_alone(coordination.Coordination(), coordination.CLAIMS, laws_for(law, [SCFS_ACCESS]), acquisitions, seed)
     means["TS"] = fmean(_latencies(scfs))
     ratios = {f"{name}/NAR": means[name] / means["NAR"] for name in ("AR", "TR", "TD", "TS")}
     return {"law": law, "latency": means, **ratios}

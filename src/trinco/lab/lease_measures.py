@@ -9,6 +9,7 @@ from trinco.lab.bakery_silence import Exhibited, Shown
 from trinco.lab.lease_costs import Counting, Progress, cost, one_of_each_provider
 from trinco.lab.lease_latency import COMPOSITES, SERVICES, Figures, depsky_ratio, order_statistic, paper_mixes
 from trinco.lab.lease_runs import waiting
+from trinco.lab.lease_upkeep import upkeep
 from trinco.lab.pieces import Listener, Piece, do_all
 from trinco.leases.nodes.system import QuorumLease
 from trinco.leases.terms import Policy
@@ -47,6 +48,21 @@ class Mixed:
     def do(self) -> Figures:
         (row,) = paper_mixes(acquisitions=self.acquisitions, laws=(self.law,))["rows"]
         return dict(row)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The same, renewed and let go of, under one law."""
+
+    law: str
+    acquisitions: int
+
+    @property
+    def title(self) -> str:
+        return f"renewing and releasing, {self.law}"
+
+    def do(self) -> Figures:
+        return upkeep(self.law, self.acquisitions)
 
 
 @dataclass(frozen=True)
@@ -127,6 +143,7 @@ class Measured:
         yield Phased(extent.acquisitions, extent.samples, extent.laws)
         yield from (Thirds(law, extent.acquisitions, extent.samples) for law in extent.laws)
         yield from (Mixed(law, extent.acquisitions) for law in extent.laws)
+        yield from (Kept(law, extent.acquisitions) for law in extent.laws)
         yield from (Counting((service,)) for service in SERVICES)
         yield from map(Counting, dict.fromkeys((*COMPOSITES.values(), *one_of_each_provider())))
         yield from map(Progress, KINDS)
@@ -146,6 +163,10 @@ class Measured:
     @property
     def mixes(self) -> list[Figures]:
         return [self.outcomes[Mixed(law, self.extent.acquisitions)] for law in self.extent.laws]
+
+    def upkeep(self, what: str) -> list[dict[str, float]]:
+        """The means of each composite and baseline, for each law."""
+        return [self.outcomes[Kept(law, self.extent.acquisitions)][what] for law in self.extent.laws]
 
     @property
     def thirds(self) -> list[Figures]:

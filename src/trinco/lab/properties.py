@@ -87,16 +87,19 @@ def _processes(entry: Entry, n: int) -> int:
 
 
 def _says_enough(checked: Checked, entry: Entry) -> bool:
-    """A deadlock ends the search: where it is allowed, nothing is known of the states behind it."""
+    """A deadlock ends the search: where it is allowed, nothing is known of the states behind it. Where timers have used
+    up their bound, nothing is known of who waits."""
     if checked.violation is None:
-        return checked.verdict is Verdict.HOLDS
+        progress_claimed = entry.claims.deadlock_free or entry.claims.starvation_free
+        return checked.verdict is Verdict.HOLDS and not (checked.cut_off and progress_claimed)
     return entry.claims.deadlock_free or checked.violation.kind != "deadlock"
 
 
 def _from_check(entry: Entry, checked: Checked, n: int, rounds: int | None) -> Properties:
     each = {None: "unbounded entries", 1: "1 entry each"}.get(rounds, f"{rounds} entries each")
     found = checked.violation
-    searched = NAMES if found is None else ("S1",) if checked.liveness else ()
+    known = () if found else NAMES
+    searched = ("S1",) if checked.cut_off or (found and checked.liveness) else known
     return _judged(
         entry,
         searched,

@@ -44,6 +44,7 @@ class Host(Context):
         "_records",
         "_sim",
         "_timers",
+        "_until",
         "_wires",
         "alive",
         "dies_after",
@@ -71,6 +72,8 @@ class Host(Context):
         self._timers: dict[str, int] = {}
         self._held: list[tuple[Callable[[Any, Any, Any], None], Any, Any, Any]] = []
         self._rate, self._offset = 1.0, 0.0
+        self._until: Instant | None = None
+        """When a lease that has not run out yet will, by the node's own clock."""
         self.me = me
         self.node = node
         self.honest = honest
@@ -86,7 +89,7 @@ class Host(Context):
         self.term = 0
         """Counts entries, so that a leaving knows whether it is still meant."""
         self.renewals = 0
-        """Counts grants and renewals, so that an expiry knows the same."""
+        """Counts grants, renewals and changes of the clock, so that an expiry knows the same."""
         self.guarded = not honest
         """Whether a step may end in death or in forgery, and must be looked at closely."""
         self.dies_after: int | None = None
@@ -265,6 +268,11 @@ class Host(Context):
         self.term += kind is Kind.GRANT
         self.renewals += 1
         self._effect(kind, token=token)
+        self._believe(until)
+
+    def _believe(self, until: Instant | None) -> None:
+        """Until when this process takes itself to be inside, by its own clock as it runs at present."""
+        self._until = until
         if until is not None:
             at = (until.at - self._offset) / self._rate
             self._kernel.schedule(max(at, self._kernel.now), self._expire, self.renewals)
@@ -288,7 +296,7 @@ class Host(Context):
     def _expire(self, renewals: int, _b: Any, _c: Any) -> None:
         """A lease ran out. The process still has to say that it leaves; until then it only no longer counts."""
         if renewals == self.renewals and self.phase is Phase.INSIDE:
-            self.step = None
+            self.step = self._until = None
             self._effect(Kind.EXPIRE)
 
     # Faults
@@ -345,9 +353,12 @@ class Host(Context):
             call(a, b, c)
 
     def drift(self, rate: float, offset: float, _c: Any = None) -> None:
-        """Change the clock's speed from now on, and let it jump."""
+        """Change the clock's speed from now on, and let it jump. Timers keep their time; a lease ends by the clock."""
         self._offset += (self._rate - rate) * self._kernel.now + offset
         self._rate = rate
+        if self._until is not None and self.phase is Phase.INSIDE:
+            self.renewals += 1
+            self._believe(self._until)
 
     def _not_up(self, call: Callable[[Any, Any, Any], None], a: Any, b: Any, c: Any) -> None:
         """Keep what comes in during a pause; what comes to a dead node is gone."""

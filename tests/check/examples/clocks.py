@@ -59,6 +59,22 @@ class Shelf(Node):
 
 
 @dataclass(slots=True)
+class Stopwatch(Node):
+    """Keeps when it began, and wants to know whether that was two ticks ago."""
+
+    counts_on: bool
+    began: Instant | None = None
+    over: bool = False
+
+    def on_start(self, ctx: Context) -> None:
+        self.began = ctx.now()
+
+    def look(self, ctx: Context) -> None:
+        assert self.began is not None
+        self.over = self.began + 2 <= ctx.now() if self.counts_on else ctx.now() - self.began >= 2
+
+
+@dataclass(slots=True)
 class Hourglass(Node):
     """Notes when it is looked at strictly after its deadline."""
 

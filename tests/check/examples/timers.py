@@ -69,3 +69,50 @@ class Answering(Node):
             self.misses -= 1
         else:
             ctx.send(source, Pong())
+
+
+@dataclass(slots=True)
+class Restless(Process):
+    """Enters when it has heard nothing for a while, and goes on telling itself something."""
+
+    begins_again: bool
+
+    def acquire(self, ctx: Context) -> None:
+        ctx.set_timer("quiet", 1)
+        ctx.send(ctx.me, Ping())
+
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
+        if ctx.phase is WAITING:
+            ctx.send(ctx.me, Ping())
+            if self.begins_again:
+                ctx.set_timer("quiet", 1)
+
+    def on_timer(self, ctx: Context, name: str) -> None:
+        ctx.grant()
+
+    def release(self, ctx: Context) -> None:
+        """Leaves."""
+
+
+@dataclass(slots=True)
+class AnsweringEverySecond(Node):
+    """Has to be asked twice for every answer."""
+
+    asked: bool = False
+
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
+        if self.asked:
+            ctx.send(source, Pong())
+        self.asked = not self.asked
+
+
+@dataclass(slots=True)
+class AnsweringOnce(Node):
+    """Answers the first, and nobody after that."""
+
+    answered: bool = False
+
+    def on_message(self, ctx: Context, source: int, message: Message) -> None:
+        if not self.answered:
+            ctx.send(source, Pong())
+        self.answered = True
