@@ -159,6 +159,9 @@ class TestSimulating:
         assert done.returncode == 3
         assert f"INCONCLUSIVE: a bound, {' '.join(bound)}, cut the run off" in done.stdout
 
+    def test_a_bound_on_memory_may_be_larger_than_any_machine(self) -> None:
+        assert facts("sim", "coordinator", "--max-memory", "99999999999999999999")["bound"] is None
+
     def test_the_trace_of_a_run_that_took_too_much_memory_says_that_it_was_cut_off(self, tmp_path: Path) -> None:
         file = tmp_path / "run.ndjson"
         endless = ("sim", "quorum-lease", "--fault", "crash:3@5", "--fault", "crash:4@5", "--max-memory", "60")
@@ -392,6 +395,13 @@ class TestWrongCalls:
             (("sim", "coordinator", "-n", "1000000000", "--max-memory", "500"), "at most 1,000,000"),
             (("sim", "quorum-lease", "--clients", "1000000000"), "at most 1,000,000"),
             (("check", "coordinator", "-n", "1000000000"), "at most 1,000,000"),
+            (("compare", "lamport", "-n", "1000000000"), "at most 1,000,000"),
+            (("compare", "lamport", "--jobs", "9999999999"), "at most 1,000"),
+            (("sim", "coordinator", "--seeds", "99999999999999999999"), "at most 1,000,000,000,000"),
+            (("sim", "coordinator", "--pauses", "99999999999999999999"), "at most 1,000,000"),
+            (("sim", "coordinator", "--partitions", "99999999999999999999"), "at most 1,000,000"),
+            (("sim", "quorum-lease", "-f", "99999999999999999999"), "at most 1,000,000"),
+            (("sim", "quorum-lease", "-f", "x"), "f is a whole number, not 'x'"),
             (("sim", "token-ring", "-n", "1"), "at least 2"),
             (("sim", "coordinator", "-n", "many"), "whole number"),
             (("sim", "coordinator", "-k", "2"), "k=2"),
