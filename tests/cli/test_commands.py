@@ -568,6 +568,20 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30.0, every: float 
     return True
 
 
+class TestWorkers:
+    def test_one_that_is_killed_leaves_no_verdict_and_is_no_bug_of_ours(self) -> None:
+        """As the system does it where memory runs out."""
+        call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
+        process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert wait_for(lambda: list(descendants(process.pid).values()).count("spawn_main") == 2)
+        workers = [pid for pid, name in descendants(process.pid).items() if name == "spawn_main"]
+        os.kill(workers[0], signal.SIGKILL)
+        shown, _ = process.communicate(timeout=30)
+        assert process.returncode == 3
+        assert "was killed, so there is no verdict" in shown
+        assert shown.count("\n") == 1
+
+
 class TestCtrlC:
     def interrupt(self, *arguments: str, after: str) -> tuple[int, str]:
         """Run on a terminal, press Ctrl-C once ``after`` is to be seen, and give the exit code and what was shown, on
