@@ -526,14 +526,16 @@ class TestOutOfMemory:
 
 
 class TestKilled:
-    def test_a_swarm_whose_process_is_killed_leaves_no_worker_behind(self) -> None:
+    def test_a_swarm_whose_process_is_killed_leaves_no_worker_and_no_words_behind(self, tmp_path: Path) -> None:
         call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
-        process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with (tmp_path / "said").open("w") as said:
+            process = subprocess.Popen(call, stdout=said, stderr=said)
         assert wait_for(lambda: list(descendants(process.pid).values()).count("spawn_main") >= 2)
         left_behind = set(descendants(process.pid))
         process.kill()
         process.wait(timeout=10)
         assert wait_for(lambda: not any(map(is_running, left_behind)))
+        assert not (tmp_path / "said").read_text()
 
 
 def descendants(pid: int) -> dict[int, str]:

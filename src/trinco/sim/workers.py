@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from multiprocessing import resource_tracker
 from trinco.core.errors import WorkersLost
 
 LOOK_EVERY_SECONDS = 0.5
+SILENCE = "ignore:resource_tracker"
 
 
 @contextmanager
@@ -21,7 +23,7 @@ def process_pool(jobs: int) -> Iterator[Executor]:
     """Workers that are started afresh (a process with threads must not fork), leave Ctrl-C to whoever started them,
     stop after what they have in hand when it comes, and end by themselves when that process is gone, even if killed."""
     with _room_for(jobs):
-        resource_tracker.ensure_running()  # it would undo what holds Ctrl-C back
+        _start_the_tracker()
     fresh = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=fresh, initializer=_watch, initargs=(os.getpid(),))
     try:
@@ -39,6 +41,17 @@ def process_pool(jobs: int) -> Iterator[Executor]:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     pool.shutdown()
+
+
+def _start_the_tracker() -> None:
+    """What ``multiprocessing`` starts first, to clean up behind whoever is killed, and would undo what holds Ctrl-C
+    back. When it cleans up it warns of it, in words for programmers: whoever kills us or presses Ctrl-C twice needs no
+    such warning."""
+    sys.warnoptions.append(SILENCE)  # what Python starts for itself has these options, too
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(SILENCE)
 
 
 @contextmanager
