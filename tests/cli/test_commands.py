@@ -629,6 +629,24 @@ class TestCtrlC:
         assert shown.count("\n") == 1
         assert "interrupted after" in shown
 
+    def test_again_while_all_is_being_left_is_no_traceback(self) -> None:
+        """Where much memory is given back, a second one comes before the interrupts are left to the system again."""
+        again = """if True:
+            import signal, sys
+            from trinco.__main__ import main
+            leavings = []
+            def interrupt(frame, event, argument):
+                if event == "call" and frame.f_code.co_name == "_leave_interrupts_to_the_system":
+                    leavings.append(event)
+                    if len(leavings) == 2:
+                        signal.raise_signal(signal.SIGINT)
+            sys.setprofile(interrupt)
+            sys.exit(main())
+        """
+        call = [sys.executable, "-c", again, "protocols", "--json"]
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (130, "")
+
     def test_ends_a_swarm_and_says_how_many_seeds_were_run(self) -> None:
         code, shown = self.interrupt("sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2", after=" seeds")
         assert code == 130
