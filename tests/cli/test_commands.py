@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 TRINCO = [sys.executable, "-m", "trinco"]
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def trinco(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -536,6 +537,22 @@ class TestKilled:
         process.wait(timeout=10)
         assert wait_for(lambda: not any(map(is_running, left_behind)))
         assert not (tmp_path / "said").read_text()
+
+    def test_a_demo_whose_process_is_killed_leaves_no_worker_no_file_and_no_traceback(self, tmp_path: Path) -> None:
+        place = tmp_path / "place"
+        place.mkdir()
+        with (tmp_path / "said").open("w") as said:
+            environment = {**os.environ, "TMPDIR": str(place)}
+            process = subprocess.Popen(
+                [sys.executable, "-m", "demo.counter"], stdout=said, stderr=said, cwd=ROOT, env=environment
+            )
+        assert wait_for(lambda: any(ledger.stat().st_size for ledger in place.glob("*/ledger")))
+        left_behind = set(descendants(process.pid))
+        process.kill()
+        process.wait(timeout=10)
+        assert wait_for(lambda: not any(map(is_running, left_behind)))
+        assert not list(place.iterdir())
+        assert "Traceback" not in (tmp_path / "said").read_text()
 
 
 def descendants(pid: int) -> dict[int, str]:
