@@ -7,7 +7,9 @@ be there, every token must be larger than the one before it, and the store that 
 
 import argparse
 import json
+import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +34,8 @@ STORES = 4
 TTL = 2.0
 THINKS = 0.002
 LIMIT_S = 120.0
+LOOK_EVERY_S = 0.2
+MOMENT_S = 5.0
 
 
 def service(folder: Path) -> LockService:
@@ -61,6 +65,29 @@ def work(folder: Path, number: int, increments: int, dies_at: int) -> None:
                 book.write(f"{lease.token} {number}\n")
     _tell(number, "done", increments)
     locks.close()
+
+
+def work_while_wanted(parent: int, folder: Path, *arguments: int) -> None:
+    """Whoever started us may be killed. Then nobody hears us or cleans up: what was made for this run goes with us."""
+    leaving = threading.Thread(target=_leave_with, args=(parent, folder), daemon=True)
+    leaving.start()
+    try:
+        work(folder, *arguments)
+    except BrokenPipeError:
+        leaving.join()
+    except Exception:
+        leaving.join(MOMENT_S)  # another may have left, and taken the folder with it
+        raise
+
+
+def _leave_with(parent: int, folder: Path) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_EVERY_S)
+    for _ in range(100):  # others may be making files yet
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+    os._exit(1)
 
 
 def _tell(number: int, state: str, done: int, token: int | None = None) -> None:
@@ -105,7 +132,7 @@ def _start(folder: Path, number: int, increments: int) -> "subprocess.Popen[str]
     """Worker 2 is the one to be killed, half way through."""
     dies_at = increments // 2 if number == 2 else -1
     command = [sys.executable, "-m", "demo.counter", "--folder", str(folder), "--worker", str(number)]
-    command += ["--increments", str(increments), "--dies-at", str(dies_at)]
+    command += ["--increments", str(increments), "--dies-at", str(dies_at), "--parent", str(os.getpid())]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -183,12 +210,13 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--dies-at", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker is None:
         for number in (signal.SIGTERM, signal.SIGHUP):  # what was made for this run goes with it
             signal.signal(number, lambda number, frame: sys.exit(128 + number))
         return run(options.workers, options.increments)
-    work(options.folder, options.worker, options.increments, options.dies_at)
+    work_while_wanted(options.parent, options.folder, options.worker, options.increments, options.dies_at)
     return 0
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import trinco
 from trinco.protocols.catalogue import ENTRIES, find
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,6 +85,11 @@ def test_the_command_below_a_picture_draws_it(name: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_every_public_name_is_on_the_page_about_python() -> None:
+    page = text_of("python.md")
+    assert not [name for name in {*trinco.__all__} - {"__version__"} if not re.search(rf"\b{name}[`(]", page)]
 
 
 def test_the_state_counts_on_the_pages_are_in_the_evidence() -> None:

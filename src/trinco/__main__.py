@@ -12,8 +12,12 @@ def main() -> int:
     _leave_interrupts_to_the_system()
     from trinco.cli.main import main as command
 
-    code = command(loaded=_let_python_have_interrupts)
-    _leave_interrupts_to_the_system()
+    try:
+        code = command(loaded=_let_python_have_interrupts)
+        _leave_interrupts_to_the_system()
+    except KeyboardInterrupt:  # one that came when there was nothing left to end
+        _leave_interrupts_to_the_system()
+        return 130
     return code
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 TRINCO = [sys.executable, "-m", "trinco"]
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def trinco(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -158,6 +159,9 @@ class TestSimulating:
         done = trinco("sim", "quorum-lease", "--fault", "crash:3@5", "--fault", "crash:4@5", *bound)
         assert done.returncode == 3
         assert f"INCONCLUSIVE: a bound, {' '.join(bound)}, cut the run off" in done.stdout
+
+    def test_a_bound_on_memory_may_be_larger_than_any_machine(self) -> None:
+        assert facts("sim", "coordinator", "--max-memory", "99999999999999999999")["bound"] is None
 
     def test_the_trace_of_a_run_that_took_too_much_memory_says_that_it_was_cut_off(self, tmp_path: Path) -> None:
         file = tmp_path / "run.ndjson"
@@ -384,6 +388,9 @@ class TestWrongCalls:
             (("exhibit", "nope"), "there is no exhibit 'nope' ("),
             (("reproduce", "nope"), "there is no experiment 'nope' ("),
             (("sim",), "protocol"),
+            (("sim", "coordinator", "--loss=--"), "--loss: invalid float value: '--'"),
+            (("sim", "coordinator", "--workload=--"), "there is no '--' (there are closed, "),
+            (("wait", "-w--", "x"), "'--' is no duration"),
             (("check", "ricart-agrawal"), "did you mean 'ricart-agrawala'?"),
             (("exhibit", "slides/S-99"), "did you mean 'slides/S-"),
             (("protocols", "tokenring"), "did you mean 'token-ring'?"),
@@ -394,6 +401,13 @@ class TestWrongCalls:
             (("sim", "coordinator", "-n", "1000000000", "--max-memory", "500"), "at most 1,000,000"),
             (("sim", "quorum-lease", "--clients", "1000000000"), "at most 1,000,000"),
             (("check", "coordinator", "-n", "1000000000"), "at most 1,000,000"),
+            (("compare", "lamport", "-n", "1000000000"), "at most 1,000,000"),
+            (("compare", "lamport", "--jobs", "9999999999"), "at most 1,000"),
+            (("sim", "coordinator", "--seeds", "99999999999999999999"), "at most 1,000,000,000,000"),
+            (("sim", "coordinator", "--pauses", "99999999999999999999"), "at most 1,000,000"),
+            (("sim", "coordinator", "--partitions", "99999999999999999999"), "at most 1,000,000"),
+            (("sim", "quorum-lease", "-f", "99999999999999999999"), "at most 1,000,000"),
+            (("sim", "quorum-lease", "-f", "x"), "f is a whole number, not 'x'"),
             (("sim", "token-ring", "-n", "1"), "at least 2"),
             (("sim", "coordinator", "-n", "many"), "whole number"),
             (("sim", "coordinator", "-k", "2"), "k=2"),
@@ -515,14 +529,32 @@ class TestOutOfMemory:
 
 
 class TestKilled:
-    def test_a_swarm_whose_process_is_killed_leaves_no_worker_behind(self) -> None:
+    def test_a_swarm_whose_process_is_killed_leaves_no_worker_and_no_words_behind(self, tmp_path: Path) -> None:
         call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
-        process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with (tmp_path / "said").open("w") as said:
+            process = subprocess.Popen(call, stdout=said, stderr=said)
         assert wait_for(lambda: list(descendants(process.pid).values()).count("spawn_main") >= 2)
         left_behind = set(descendants(process.pid))
         process.kill()
         process.wait(timeout=10)
         assert wait_for(lambda: not any(map(is_running, left_behind)))
+        assert not (tmp_path / "said").read_text()
+
+    def test_a_demo_whose_process_is_killed_leaves_no_worker_no_file_and_no_traceback(self, tmp_path: Path) -> None:
+        place = tmp_path / "place"
+        place.mkdir()
+        with (tmp_path / "said").open("w") as said:
+            environment = {**os.environ, "TMPDIR": str(place)}
+            process = subprocess.Popen(
+                [sys.executable, "-m", "demo.counter"], stdout=said, stderr=said, cwd=ROOT, env=environment
+            )
+        assert wait_for(lambda: any(ledger.stat().st_size for ledger in place.glob("*/ledger")))
+        left_behind = set(descendants(process.pid))
+        process.kill()
+        process.wait(timeout=10)
+        assert wait_for(lambda: not any(map(is_running, left_behind)))
+        assert not list(place.iterdir())
+        assert "Traceback" not in (tmp_path / "said").read_text()
 
 
 def descendants(pid: int) -> dict[int, str]:
@@ -555,6 +587,20 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30.0, every: float 
             return False
         select.select([], [], [], every)
     return True
+
+
+class TestWorkers:
+    def test_one_that_is_killed_leaves_no_verdict_and_is_no_bug_of_ours(self) -> None:
+        """As the system does it where memory runs out."""
+        call = [*TRINCO, "sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2"]
+        process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert wait_for(lambda: list(descendants(process.pid).values()).count("spawn_main") == 2)
+        workers = [pid for pid, name in descendants(process.pid).items() if name == "spawn_main"]
+        os.kill(workers[0], signal.SIGKILL)
+        shown, _ = process.communicate(timeout=30)
+        assert process.returncode == 3
+        assert "was killed, so there is no verdict" in shown
+        assert shown.count("\n") == 1
 
 
 class TestCtrlC:
@@ -601,6 +647,24 @@ class TestCtrlC:
         assert process.returncode == 130
         assert shown.count("\n") == 1
         assert "interrupted after" in shown
+
+    def test_again_while_all_is_being_left_is_no_traceback(self) -> None:
+        """Where much memory is given back, a second one comes before the interrupts are left to the system again."""
+        again = """if True:
+            import signal, sys
+            from trinco.__main__ import main
+            leavings = []
+            def interrupt(frame, event, argument):
+                if event == "call" and frame.f_code.co_name == "_leave_interrupts_to_the_system":
+                    leavings.append(event)
+                    if len(leavings) == 2:
+                        signal.raise_signal(signal.SIGINT)
+            sys.setprofile(interrupt)
+            sys.exit(main())
+        """
+        call = [sys.executable, "-c", again, "protocols", "--json"]
+        done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (130, "")
 
     def test_ends_a_swarm_and_says_how_many_seeds_were_run(self) -> None:
         code, shown = self.interrupt("sim", "ricart-agrawala", "--seeds", "1000000", "--jobs", "2", after=" seeds")

@@ -29,6 +29,7 @@ from tests.cli.running import (
     number_in,
     processes_with,
 )
+from tests.stores.postgres_server import PostgresServer
 from tests.stores.servers import RedisServer, free_port
 from trinco.cli.child import Child
 from trinco.cli.descendants import Descendants
@@ -242,6 +243,17 @@ class TestWaiting:
         assert took < 4
         assert "whether the lock 'x' is in use cannot be told" in said
         assert "does not answer" in said
+
+    def test_nor_does_it_of_one_that_can_be_looked_at_meanwhile(self, trinco_run: Any, postgres_template: Path) -> None:
+        server = PostgresServer(postgres_template)
+        try:
+            server.start()
+            code, _, said = trinco_run("-w", "300ms", "-q", "-u", server.url, "x", "--", "true").end()
+        finally:
+            server.stop()
+        assert code == 69
+        assert "whether the lock 'x' is in use cannot be told" in said
+        assert "it gives none out" in said
 
     def test_of_a_store_that_stays_out_it_does_not_say_that_the_lock_is_in_use(self, trinco_run: Any) -> None:
         with RedisServer(options="") as server:

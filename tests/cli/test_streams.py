@@ -3,11 +3,13 @@ once, a store that says nothing. Each ends with one line and the right exit code
 
 import json
 import os
+import pty
 import random
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -322,3 +324,21 @@ def test_wait_ends_in_time_though_the_store_says_nothing(
 def test_examples_name_only_kinds_of_stores_that_there_are(trinco: Call, command: str) -> None:
     kinds = set(re.findall(r"\b(\w+):/", trinco(command, "--help").stdout))
     assert kinds <= {*OPENERS, "quorum"}
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_a_token_can_be_copied_from_a_list_in_a_narrow_terminal(trinco: Call, ana: LockService, columns: int) -> None:
+    """It is what ``trinco break --token`` takes."""
+    name = "reports/nightly-backup/the-second"
+    lease = ana.lock(name).try_acquire()
+    assert lease is not None
+    screen, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, columns))
+    environment = {**trinco.environment, "TERM": "xterm"}
+    call = [*TRINCO, "list"]
+    subprocess.run(call, env=environment, stdin=terminal, stdout=terminal, stderr=terminal, timeout=LIMIT, check=True)
+    os.close(terminal)
+    shown = os.read(screen, 65536).decode()
+    os.close(screen)
+    assert str(lease.token) in shown
+    assert name not in shown  # which is folded

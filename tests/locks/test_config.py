@@ -1,6 +1,9 @@
 """Which stores a service stands on: URLs, ``trinco.toml``, ``TRINCO_URL``; and what is wrong with them, in one line."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -174,6 +177,16 @@ def test_a_home_that_is_no_whole_path_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HOME", place)
     with pytest.raises(ConfigError, match=f"HOME is '{place}'"):
         find_service()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="to become a user whom the system does not know takes root")
+def test_a_user_without_a_home_is_told_so() -> None:
+    """As in a container that was started with ``--user 23456``, and without HOME."""
+    look = "import os; os.setuid(23456); from trinco.locks.folders import default_url; default_url()"
+    environment = {"PATH": os.environ["PATH"]}
+    call = [sys.executable, "-c", "import trinco, trinco.core.errors, trinco.locks.folders; " + look]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    assert "ConfigError: HOME is not set, and this user has none: set it to the whole path of a folder" in done.stderr
 
 
 # What is wrong

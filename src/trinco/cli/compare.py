@@ -16,6 +16,7 @@ from trinco.cli.parser import add_json, add_settings, whole
 from trinco.cli.sizes import tell_if_alone
 from trinco.cli.work import add_jobs, work_on
 from trinco.core.errors import UsageError
+from trinco.core.trace import MOST_NODES
 from trinco.lab import vote_loss
 from trinco.lab.comparison import SIZES, compare, subjects
 from trinco.lab.election_comparison import compare_elections, elections
@@ -58,7 +59,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(sorted({whole(2, "n")(each.strip()) for each in text.split(",")}))
+    return tuple(sorted({whole(2, "n", MOST_NODES)(each.strip()) for each in text.split(",")}))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -42,7 +42,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"f": f, "quorum": quorum, "sound": sound, "stores": [_as_dict(store) for store in stores]})
     else:
-        print_table("Stores", ("store", "state", "latency", "clock", "what is wrong"), map(_row, stores))
+        print_table(
+            "Stores",
+            ("store", "state", "latency", "clock", "what is wrong"),
+            map(_row, stores),
+            whole=("state", "latency"),
+        )
         if len(stores) > 1:
             print(f"{sound} of {len(stores)} stores are sound; it takes {quorum}, and {f} may fail in any way")
     if any(store.reachable and not isinstance(store.trouble, Denial) for store in stores):

@@ -109,7 +109,7 @@ def _show(options: argparse.Namespace, path: str) -> None:
         print_line(f"{path} has no keys: '{keys_command('make', path)}' makes one")
     else:
         rows = [(key.fingerprint, _kind(key), _use(key, keyring)) for key in _all(keyring)]
-        print_table(path, ("fingerprint", "kind", "use"), rows)
+        print_table(path, ("fingerprint", "kind", "use"), rows, whole=("fingerprint",))
 
 
 def _export(options: argparse.Namespace, path: str) -> None:

@@ -41,7 +41,7 @@ def add_lease_options(parser: argparse.ArgumentParser, *, small: bool) -> None:
     group: Any = parser.add_argument_group("quorum-lease (-n is the number of stores)")
     kinds = ", ".join(BASES)
     group.add_argument("--stores", metavar="KIND,..", help=f"base algorithm, one for all or one each: {kinds}")
-    group.add_argument("-f", type=int, help="how many stores may lie; needs n >= 3f+1 (1)")
+    group.add_argument("-f", type=whole(0, "f", MOST_NODES), help="how many stores may lie; needs n >= 3f+1 (1)")
     clients = whole(1, "the number of clients", MOST_NODES)
     group.add_argument("--clients", type=clients, help="how many compete (2)")
     group.add_argument("--ttl", type=positive("ttl"), help="how long a lease lasts (2 ticks)" if small else "(30)")

@@ -40,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
     elif not locks:
         print("no locks" + (" are held" if options.held else ""))
     else:
-        print_table("Locks", ("lock", "holder", "since", "remaining", "token", "waiting"), map(_row, locks))
+        headings = ("lock", "holder", "since", "remaining", "token", "waiting")
+        print_table("Locks", headings, map(_row, locks), whole=("token", "remaining", "waiting", "since"))
     return exits.DONE
 
 

@@ -21,6 +21,7 @@ from trinco.core.errors import (
     StoreUnavailable,
     TrincoError,
     UsageError,
+    WorkersLost,
 )
 
 TYPE_CHECKING = False
@@ -89,6 +90,7 @@ CODES: "tuple[tuple[type[TrincoError], int], ...]" = (
     (StoreUnavailable, exits.UNAVAILABLE),
     (AcquireTimeout, exits.NOT_ACQUIRED),
     (LeaseLost, exits.LOST),
+    (WorkersLost, exits.INCONCLUSIVE),
     (TrincoError, exits.VIOLATED),
 )
 """The first that fits."""

@@ -13,6 +13,11 @@ from trinco.view.timeline import ASCII, Pen, draw
 if TYPE_CHECKING:
     from rich.text import Text
 
+FRAME = 3
+"""What a column of a table takes besides its cells."""
+LEAST = 5
+"""What is left to a column for its cells."""
+
 
 def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """A character that standard output would escape in its own way, or a terminal would obey, is escaped in that of
@@ -26,16 +31,33 @@ def _escaped(line: str) -> str:
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
 
 
-def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], whole: Sequence[str] = ()) -> None:
+    """``whole``: the columns whose cells are not to be broken over lines, since people copy them; the first of them
+    before the others, as far as the screen has room."""
     from rich.console import Console
     from rich.table import Table
 
+    cells = [list(map(_as_it_is, row)) for row in rows]
+    console = Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120)
+    widths = {head: max(len(head), *(row[i].cell_len for row in cells)) for i, head in enumerate(headings) if cells}
+    kept = _kept_whole([(head, widths[head]) for head in whole if cells], len(headings), console.width)
     table = Table(title=_as_it_is(title), title_justify="left", title_style="bold", header_style="bold")
     for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*map(_as_it_is, row))
-    Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120).print(table)
+        table.add_column(heading, overflow="fold", no_wrap=heading in kept)
+    for row in cells:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _kept_whole(wanted: Iterable[tuple[str, int]], columns: int, width: int) -> set[str]:
+    kept: set[str] = set()
+    room = width - 1
+    for heading, needed in wanted:
+        room -= needed + FRAME
+        if room < (columns - len(kept) - 1) * (LEAST + FRAME):
+            break
+        kept.add(heading)
+    return kept
 
 
 def _as_it_is(text: str) -> "Text":

@@ -43,6 +43,15 @@ class Parser(argparse.ArgumentParser):
         """-1s is no option, but a duration that somebody may be told is wrong; argparse knows that of -1 only."""
         return None if arg_string[:1] == "-" and arg_string[1:2].isdigit() else super()._parse_optional(arg_string)
 
+    def _get_values(self, action: argparse.Action, arg_strings: "list[str]") -> "Any":
+        """Two dashes that belong to an option (``--wait=--``) are its value, and a wrong one. Before Python 3.13
+        argparse takes them for the end of the options, and the option gets an empty list instead of its type."""
+        if not (action.option_strings and arg_strings == ["--"]):
+            return super()._get_values(action, arg_strings)
+        value = self._get_value(action, "--")
+        self._check_value(action, value)
+        return value
+
     def _check_value(self, action: argparse.Action, value: "Any") -> None:
         """The choices of an option, and the names of commands."""
         if action.choices is not None and value not in action.choices:

@@ -257,8 +257,9 @@ def _refused(service: LockService, options: argparse.Namespace, words: Words) ->
     """Time is over, and what is in the way decides the code: that a lock is in use may be as good as done for whoever
     asks (``-E 0``), that nobody can tell is not. Who did not wait was told by the store that it is in use."""
     code: int = options.E
+    troubles = {base: why for base, why in enumerate(service.desk.hub.troubles) if why}
     try:
-        told = situation(service, options, words)
+        told = situation(service, options, words, troubles)
     except StoreUnavailable as error:
         told = f"whether {words.thing} '{options.name}' is in use cannot be told: {error}"
         code = exits.UNAVAILABLE if options.wait else code
@@ -267,9 +268,14 @@ def _refused(service: LockService, options: argparse.Namespace, words: Words) ->
     return code
 
 
-def situation(service: LockService, options: argparse.Namespace, words: Words) -> str:
-    """Who holds it, since when, with which token, for how long."""
+def situation(
+    service: LockService, options: argparse.Namespace, words: Words, troubles: "dict[int, str] | None" = None
+) -> str:
+    """Who holds it, since when, with which token, for how long. ``troubles``: which stores gave nothing out, and why.
+    Some of them can be looked at meanwhile; that nobody holds it there does not tell that somebody did."""
     infos = [info for info in _looks(service, options, GLANCE) if info.held]
+    if not infos and troubles and len(service.stores) - len(troubles) < service.desk.quorum:
+        raise service.desk.unavailable(troubles, set())
     if not infos:
         return f"{words.thing} '{options.name}' was in use and may be free by now"
     odd = next((f" ({info.why})" for info in infos if info.why), "")

@@ -48,6 +48,9 @@ USUAL_N = 5
 MAX_EVENTS = 2_000_000
 """A minute or so, and with its trace a gigabyte."""
 MAX_MEGABYTES = 2048
+MOST_FAULTS = 1_000_000
+MOST_SEEDS = 10**12
+"""What is beyond them was typed by mistake: whoever asked would wait for ever, or until memory is full."""
 
 EXAMPLES = """examples:
   trinco sim ricart-agrawala -n 50 --entries 500
@@ -111,8 +114,9 @@ def _add_network(group: Any) -> None:
 def _add_faults(group: Any) -> None:
     group.add_argument("--fault", action="append", type=usage(parse_fault), default=[], metavar="FAULT", help=HELP)
     group.add_argument("--crashes", type=whole(0, "the number of crashes"), default=0, help="crashes at random times")
-    group.add_argument("--pauses", type=whole(0, "the number of pauses"), default=0, help="pauses at random times")
-    group.add_argument("--partitions", type=whole(0, "the number of partitions"), default=0, help="at random times")
+    pauses, partitions = (whole(0, f"the number of {what}", MOST_FAULTS) for what in ("pauses", "partitions"))
+    group.add_argument("--pauses", type=pauses, default=0, help="pauses at random times")
+    group.add_argument("--partitions", type=partitions, default=0, help="at random times")
     group.add_argument("--within", type=positive("the time for faults"), help="random faults start before (50)")
     group.add_argument(
         "--byzantine",
@@ -125,7 +129,8 @@ def _add_faults(group: Any) -> None:
 
 
 def _add_swarm(group: Any) -> None:
-    group.add_argument("--seeds", type=whole(1, "the number of seeds"), default=1, help="run so many, from --seed on")
+    seeds = whole(1, "the number of seeds", MOST_SEEDS)
+    group.add_argument("--seeds", type=seeds, default=1, help="run so many, from --seed on")
     add_jobs(group)
     group.add_argument("--all", action="store_true", help="go on after a violation and count them all")
     group.add_argument("--no-shrink", action="store_true", help="show the violation as it was found")

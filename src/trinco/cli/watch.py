@@ -1,6 +1,7 @@
 """An eye on a simulation from beside it: how far it is, and whether it still fits into memory."""
 
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ def bounded_set_up(megabytes: int) -> Iterator[None]:
     least, most = resource.getrlimit(resource.RLIMIT_AS)
     mapped = virtual_bytes()
     bound = mapped + (megabytes << 20)
-    is_tighter = mapped and (least == resource.RLIM_INFINITY or bound < least)
+    is_tighter = mapped and bound < (sys.maxsize if least == resource.RLIM_INFINITY else least)
     if is_tighter:
         resource.setrlimit(resource.RLIMIT_AS, (bound, most))
     try:

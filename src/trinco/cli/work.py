@@ -16,10 +16,13 @@ from trinco.sim.workers import process_pool
 
 T = TypeVar("T")
 
+MOST_JOBS = 1_000
+"""Processes. They are all started at once, whatever there is to do."""
+
 
 def add_jobs(parser: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     what = "processes (as many as there are processors)"
-    parser.add_argument("--jobs", type=whole(1, "the number of jobs"), help=what)
+    parser.add_argument("--jobs", type=whole(1, "the number of jobs", MOST_JOBS), help=what)
 
 
 def work_on(options: argparse.Namespace, work: Callable[[Executor | None, Listener], T]) -> T | None:

@@ -21,6 +21,10 @@ class ContractBroken(TrincoError):
     """A node did what the contract forbids: it forged a signature, or used an effect its runtime does not have."""
 
 
+class WorkersLost(TrincoError):
+    """Processes that were to do the work are gone, or could not be started: nobody knows what they would have found."""
+
+
 class KeysMissing(TrincoError):
     """There is nothing to sign with."""
 

@@ -34,5 +34,6 @@ def _named(variable: str) -> str | None:
 def _home(*parts: str) -> str:
     home = os.environ.get("HOME", os.path.expanduser("~"))
     if not os.path.isabs(home):
-        raise ConfigError(f"HOME is '{home}', which is no whole path: set it to one")
+        what = f"is '{home}', which is no whole path" if "HOME" in os.environ else "is not set, and this user has none"
+        raise ConfigError(f"HOME {what}: set it to the whole path of a folder")
     return os.path.join(home, *parts)
