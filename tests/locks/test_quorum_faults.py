@@ -21,6 +21,7 @@ from tests.locks.services import (
     eventually,
     four_stores,
     in_line,
+    one_store,
     quorum,
     take,
     with_a_liar,
@@ -335,6 +336,17 @@ def test_a_store_that_comes_back_votes_again(servers: list[RedisServer], connect
                 return False
 
     eventually(is_there, 4 * LIMIT)
+
+
+def test_a_store_that_stays_out_is_not_waited_for_at_the_end() -> None:
+    """It has changed nothing, and will say so for as long as it stays out."""
+    out = TamperedStore(MemoryStore("0"), lambda reply: StaysOut("memory:0: it stays out", 60.0))
+    service = one_store(out)
+    with pytest.raises(trinco.StoreUnavailable, match="stays out"):
+        service.lock("door").try_acquire()
+    began = time.monotonic()
+    service.close()
+    assert time.monotonic() - began < 2
 
 
 def test_a_store_that_is_still_being_connected_to_has_not_failed() -> None:

@@ -69,6 +69,7 @@ class Hub(Links):
         "_in_use",
         "_inbox",
         "_kind",
+        "_out_until",
         "_outstanding",
         "_pool",
         "_pooled",
@@ -123,6 +124,8 @@ class Hub(Links):
         self._concerned: tuple[Sender, Any] | None = None
         """Who sends, or whose answer comes in, and with which tag: it is to hear of that, since nobody knows what has
         been sent, or what was answered."""
+        self._out_until = [0.0] * len(stores)
+        """Until when each stays out."""
         self.is_closing = False
         """Nobody is to wait any longer."""
         self._pool: dict[str, list[Claimant]] = {}
@@ -268,6 +271,10 @@ class Hub(Links):
             sender, base, tag, _ = told
             sender.lost_touch(base, tag)
 
+    def can_hear(self, base: int) -> bool:
+        """Whether a store can say soon what we want to know of it."""
+        return Links.can_hear(self, base) and self._out_until[base] <= self.clock()
+
     def silence(self, base: int) -> float | None:
         """For how long nothing has come from a store. None: nothing ever has."""
         heard_at = self._heard_at[base]
@@ -340,6 +347,7 @@ class Hub(Links):
             sender.failures[base] = self.troubles[base] = reply.reason
             if isinstance(reply, StaysOut):
                 sender.reached.add(base)  # it works, and it will do again
+                self._out_until[base] = self.clock() + reply.seconds
         elif isinstance(reply, (Answer, Reply)):
             if isinstance(reply, Answer):  # else it takes more than one reply to make one
                 sender.reached.add(base)
