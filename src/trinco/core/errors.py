@@ -56,6 +56,7 @@ class StoreUnavailable(TrincoError, ConnectionError):
 
     @property
     def reason(self) -> str:
+        """Its words, to be told on."""
         return str(self)
 
 
@@ -64,6 +65,7 @@ class StoreForbidden(StoreUnavailable):
 
     @property
     def reason(self) -> "Denial":
+        """The same, and that it was a refusal."""
         return Denial(self)
 
 

@@ -136,10 +136,13 @@ class FolderGuard:
 
     @contextmanager
     def fenced(self, resource: str, token: int) -> Iterator[None]:
+        """A block in which nobody else changes this resource, with a token that is not older than any before. Or
+        ``StaleToken``."""
         with self._fence(resource).fenced(token):
             yield
 
     def highest(self, resource: str) -> int | None:
+        """The largest token accepted for it so far, None before the first."""
         return self._fence(resource).highest()
 
     def _fence(self, resource: str) -> Fence:

@@ -89,6 +89,8 @@ class MemoryGuard:
 
     @contextmanager
     def fenced(self, resource: str, token: int) -> Iterator[None]:
+        """A block in which nobody with another token is inside, and this one is not older than any before. Or
+        ``StaleToken``."""
         require_token(token)
         with self._changed:
             self._enter(resource, token)
@@ -99,6 +101,7 @@ class MemoryGuard:
                 self._leave(resource, token)
 
     def highest(self, resource: str) -> int | None:
+        """The largest token accepted for it so far, None before the first."""
         return self._highest.get(resource)
 
     def _enter(self, resource: str, token: int) -> None:

@@ -57,6 +57,7 @@ class LockInfo(Value):
 
     @property
     def held(self) -> bool:
+        """Whether anybody holds it."""
         return self.owner is not None
 
 

@@ -98,6 +98,7 @@ class LockService:
     # What can be locked
 
     def options(self, given: "LockOptions") -> Options:
+        """What ``lock`` and its relatives were given, judged, with the defaults of this service."""
         require_known(given)
         if self._ttl is not None and given.get("ttl") is None:
             given["ttl"] = self._ttl
@@ -177,6 +178,7 @@ class LockService:
         return self.f + 1
 
     def look(self, resource: str) -> Look:
+        """What each store has about one lock; ``inspect`` makes one answer of it."""
         return self.desk.look(resource)
 
     def is_held(self, resources: "tuple[str, ...]") -> bool:

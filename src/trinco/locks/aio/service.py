@@ -88,6 +88,7 @@ class AsyncLockService:
         return await anyio.to_thread.run_sync(examine_all, self._service.stores, self.desk.hub)
 
     async def timed_out(self, name: str, resources: tuple[str, ...], timeout: float | None) -> AcquireTimeout:
+        """The error that says who was in the way, or what."""
         troubles = tuple(self.desk.hub.troubles)
         try:
             looks = [await self.desk.look(resource, GLANCE) for resource in resources]
