@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -218,12 +219,13 @@ def test_a_table_of_ones_own_is_fenced_by_one_clause(connections: Callable[[], A
 @pytest.mark.parametrize("fence", [5, 6])
 def test_a_driver_that_does_not_say_whether_a_row_was_changed_is_not_believed(fence: int) -> None:
     """sqlite3 does not know it of a statement that begins with WITH."""
-    cursor = sqlite3.connect(":memory:").cursor()
-    cursor.execute("CREATE TABLE job (id INT, fence BIGINT)")
-    cursor.execute("INSERT INTO job VALUES (1, ?)", [fence])
-    cursor.execute("WITH mine AS (SELECT 1) UPDATE job SET fence = 5 WHERE id IN mine AND fence <= 5")
-    with pytest.raises(UsageError, match="does not say how many rows"):
-        require_changed(cursor, "job 1", 5)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE job (id INT, fence BIGINT)")
+        cursor.execute("INSERT INTO job VALUES (1, ?)", [fence])
+        cursor.execute("WITH mine AS (SELECT 1) UPDATE job SET fence = 5 WHERE id IN mine AND fence <= 5")
+        with pytest.raises(UsageError, match="does not say how many rows"):
+            require_changed(cursor, "job 1", 5)
 
 
 def test_in_a_pipeline_no_token_is_called_stale(postgres: PostgreSQL) -> None:
