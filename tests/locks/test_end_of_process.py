@@ -9,6 +9,7 @@ from subprocess import PIPE, CompletedProcess, Popen, run
 import pytest
 
 import trinco
+from tests.locks.services import eventually, take
 
 LIMIT = 20.0
 
@@ -189,6 +190,50 @@ def test_sigterm_when_only_threads_are_left_ends_the_process_and_leaves_nothing_
     assert (ending.returncode, ending.stderr) == (-signal.SIGTERM, "")
     with trinco.connect(url) as locks:
         assert not locks.inspect("door").held
+
+
+WAITS_IN_A_THREAD = """
+import sys, threading, time, trinco
+locks = trinco.connect(sys.argv[1])
+
+def work():
+    with locks.lock("work", ttl=1).hold() as lease:
+        print("ready", flush=True)
+        while threading.main_thread().is_alive():
+            time.sleep(0.01)
+        time.sleep(1.5)
+        print("still mine:", lease.valid, flush=True)
+
+def wait():
+    try:
+        locks.lock("door").acquire()
+    except trinco.StoreUnavailable as error:
+        print("told:", error, flush=True)
+
+for each in (work, wait):
+    threading.Thread(target=each).start()
+time.sleep(60)
+"""
+
+
+def test_sigterm_turns_away_who_waits_in_a_thread_and_lets_the_others_finish(tmp_path: Path) -> None:
+    """Python waits for its threads, and this one would wait for as long as somebody else holds the lock."""
+    url = f"sqlite:///{tmp_path}/locks.db"
+    with trinco.connect(url) as locks, take(locks.lock("door")):
+        with Popen([sys.executable, "-c", WAITS_IN_A_THREAD, url], stdout=PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+                eventually(lambda: locks.inspect("door").waiters)
+                process.terminate()
+                said, _ = process.communicate(timeout=LIMIT)
+            finally:
+                process.kill()
+        mine, told = sorted(said.splitlines())
+        assert mine == "still mine: True"
+        assert told.startswith("told: this process was told to end")
+        assert process.returncode == 128 + signal.SIGTERM
+        assert not locks.inspect("work").held
 
 
 POOLS = """

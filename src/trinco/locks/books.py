@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trinco.locks.inspection import Look
     from trinco.locks.options import Options
 
+TOLD_TO_END = "this process was told to end (SIGTERM), and waits for no lock any more"
 FIRST_CONTACT = 5.0
 """How long to wait for stores to be reachable, before anything was asked of them."""
 FAREWELL = 5.0
@@ -55,8 +56,8 @@ class Books:
         return (len(self.hub.stores) + self.f + 2) // 2
 
     def require_open(self) -> None:
-        if self.is_closed:
-            raise StoreUnavailable(CLOSED)
+        if self.is_closed or self.hub.is_closing:
+            raise StoreUnavailable(CLOSED if self.is_closed else TOLD_TO_END)
 
     # First contact
 
@@ -275,6 +276,9 @@ class Books:
         self.is_closed = True
         self.hub.disown()
         self.hub.forget()
+
+    def turn_away(self) -> None:
+        """Whoever waits in another thread when the main one has ended, and whoever asks from then on."""
 
     def shut(self) -> None:
         """Close from where nobody can be waited for long: at the end of the process, above all."""

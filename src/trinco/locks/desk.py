@@ -244,6 +244,19 @@ class Desk(Books):
             self.waiting.mutex.release()
         self.close()
 
+    def turn_away(self) -> None:
+        if self.waiting.mutex.acquire(timeout=FAREWELL):
+            try:
+                self._turn_away()
+            finally:
+                self.waiting.mutex.release()
+
+    def _turn_away(self) -> None:
+        """What is held stays so."""
+        self.hub.is_closing = True
+        self.withdraw(self.waiting_claimants())
+        self.waiting.wake_all()
+
     def close(self) -> None:
         """Whoever waits is sent away, what is held is given back, and those who hold it hear of it; then hang up."""
         if self.hub.is_closed:
@@ -252,9 +265,8 @@ class Desk(Books):
         with self.waiting.mutex:
             if self.hub.is_closed:  # by another thread, meanwhile
                 return
-            self.is_closed = self.hub.is_closing = True
-            self.withdraw(self.waiting_claimants())
-            self.waiting.wake_all()
+            self.is_closed = True
+            self._turn_away()
         for lease in list(self.leases.values()):
             self.lose(lease, "closed")
         with self.waiting.mutex:

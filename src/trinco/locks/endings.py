@@ -42,6 +42,8 @@ _postponed: list[int] = []
 """The signals that came to the main thread meanwhile: another thread may have let them in."""
 _ended_by: list[int] = []
 """The thread in which the process ends, when it does."""
+_turns_away: list[bool] = []
+"""Whether those who wait are turned away when the main thread ends."""
 _put_off_since: list[float] = []
 """When SIGTERM came in the middle of an access."""
 PUT_OFF, LONGEST_PUT_OFF = 0.001, 1.0
@@ -135,7 +137,26 @@ def _end(number: int, frame: "FrameType | None") -> None:
     elif _has_main_thread_ended():  # as it is here: nothing but other threads keeps the process
         _end_without_raising(number)
     elif not (_is_inside(frame) and _is_put_off(number)):
+        _have_waiters_turned_away()
         raise SystemExit(128 + number)
+
+
+def _have_waiters_turned_away() -> None:
+    """When the main thread is done Python waits for the others, and one that waits for a lock may never be. Those that
+    hold one keep it until they are done."""
+    threading: Any = sys.modules.get("threading")
+    if threading is None or _turns_away:
+        return
+    try:
+        threading._register_atexit(_turn_away_waiters)
+    except (AttributeError, RuntimeError):  # it is not there, or too late
+        return
+    _turns_away.append(True)
+
+
+def _turn_away_waiters() -> None:
+    for books in _everybody():
+        books.turn_away()
 
 
 def _has_main_thread_ended() -> bool:
