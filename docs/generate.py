@@ -311,13 +311,10 @@ takes 37 us and everything else looks its worst, since programs that take turns 
 either kind. The target of a quorum of servers is for servers that work at the same time, so it is not judged where five
 processes share a core.
 
-PostgreSQL misses its target where it shares a core with its client, and there only. Two bare statements take 2 PINGs
-when nothing runs between them, a whole lock in memory takes half of one, and both together take more than 4, since
-server and client find the core cold each time they take turns (*the same, a lock in memory beside them*). So what is
-missed is not what our statements or their answers cost. A lock touches some 4,000 lines of the cache on the client's
-side (2,000 of code, 2,100 of data; counted instruction by instruction), and the bare statements 1,260 of them. Its
-wake-up costs more than `pg_advisory_lock`'s where all share a core: to hand over, the server writes a row and
-notifies; a quarter of the time is Python's, of the one who lets go and the one who waits.
+PostgreSQL misses its target where it shares a core with its client; across two cores it meets it. Two bare statements
+take 2 PINGs when nothing runs between them, a whole lock in memory takes half of one, and both together take more
+than 4 (*the same, a lock in memory beside them*): programs that take turns on a core find it cold each time. Its
+wake-up is at its limit: met across cores, missed on one, and by a hair where nobody is pinned.
 
 SimPy runs twice: as its documentation sends a message with a delay, and tuned as far as it goes. Spin
 runs with its defaults, safety only and without partial-order reduction, on the same model with the same states; its
