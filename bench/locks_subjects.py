@@ -166,7 +166,8 @@ def _statements(subject: Subject) -> Opened:
         pgconn.prepare(name, text)
 
     def run(name: bytes, parameters: list[Any]) -> None:
-        assert pgconn.exec_prepared(name, parameters, [1] * len(parameters), 1).ntuples == 1
+        result = pgconn.exec_prepared(name, parameters, [1] * len(parameters), 1)
+        assert result.command_tuples == 1, result.error_message
 
     return _in_turn(lambda: run(b"take", grant), lambda: run(b"give", claim), connection.close)
 

@@ -124,7 +124,8 @@ def _cut(cut: "tuple[tuple[bytes | None, ...], int]") -> "list[bytes | None]":
     return list(cut[0][: cut[1]])
 
 
-granted: "list[st.SearchStrategy[bytes | None]]" = [moments, moments, st.none()]
+granted: "list[st.SearchStrategy[bytes | None]]" = [moments, st.none()]
+GIVEN_BACK = message(b"C", b"UPDATE 1\0") + READY
 ACCESSES = {
     "take": (b"trinco_take_counted", granted, Apply(Request(MINE, 30, token=NEXT))),
     "give back": (b"trinco_give_back", [moments, st.none()], Apply(Release(MINE))),
@@ -158,7 +159,7 @@ def test_nothing_comes_out_but_answers_that_make_sense_and_failures(
     assert not isinstance(reply, Answer) or reply.makes_sense()
 
 
-HONEST_GRANT = table([[TOKEN, TOKEN, None]]) + READY
+HONEST_GRANT = table([[TOKEN, None]]) + READY
 flips = st.lists(st.tuples(st.integers(0, len(HONEST_GRANT) - 1), st.integers(0, 255)), min_size=1, max_size=4)
 
 
@@ -178,7 +179,7 @@ def test_whatever_bytes_come_a_link_replies_or_is_lost(flips: "list[tuple[int, i
 
 
 def test_a_lock_has_one_answer_however_often_it_is_given() -> None:
-    granted = [[TOKEN, TOKEN, None]]
+    granted = [[TOKEN, None]]
     with FakePostgres({b"trinco_take_counted": [*granted, *granted]}) as server:
         link = PostgresStore(server.url).connect(HERE)
         link.send("nightly", ACCESSES["take"][2])
@@ -193,6 +194,16 @@ def test_an_answer_without_rows_is_a_failure() -> None:
             link.send("nightly", access)
             (reply,), _ = replies(link, 1)
             assert isinstance(reply, Failed)
+        link.close()
+
+
+@pytest.mark.parametrize("tag", [b"UPDATE", b"UPDATE 2", b"UPDATE one", b"SELECT 1", b"DELETE 1", b""])
+def test_a_release_of_more_or_of_something_else_makes_no_sense(tag: bytes) -> None:
+    with FakePostgres({b"trinco_give_back": iter([message(b"C", tag + b"\0") + READY])}) as server:
+        link = PostgresStore(server.url).connect(HERE)
+        link.send("nightly", ACCESSES["give back"][2])
+        (reply,), _ = replies(link, 1)
+        assert isinstance(reply, Failed)
         link.close()
 
 
@@ -222,7 +233,7 @@ def test_a_read_that_fails_midway_leaves_the_next_one_nothing() -> None:
 def test_a_grant_whose_commit_fails_is_none() -> None:
     """PostgreSQL commits after it has told the rows."""
     fields = b"SERROR\0VERROR\0C53100\0Mno space left\0\0"
-    said = table([[TOKEN, TOKEN, None]]) + message(b"E", fields) + READY
+    said = table([[TOKEN, None]]) + message(b"E", fields) + READY
     with FakePostgres({b"trinco_take_counted": iter([said])}) as server:
         link = PostgresStore(server.url).connect(HERE)
         link.send("nightly", ACCESSES["take"][2])
@@ -373,7 +384,7 @@ def test_names_without_end_are_not_read_for_ever() -> None:
 
 def test_who_is_sent_words_that_do_not_end_while_it_asks_nothing_loses_the_link() -> None:
     begun = [message(b"N", b"")[:1] + struct.pack("!i", 1 << 30)]
-    with FakePostgres({b"trinco_give_back": chain([table([[TOKEN]]), READY], begun, repeat(bytes(1 << 16)))}) as server:
+    with FakePostgres({b"trinco_give_back": chain([GIVEN_BACK], begun, repeat(bytes(1 << 16)))}) as server:
         link = PostgresStore(server.url).connect(HERE)
         link.send("nightly", Apply(Release(MINE)))
         (reply,), _ = replies(link, 1)

@@ -9,6 +9,7 @@ import pytest
 
 import trinco
 from tests.cli.running import Run
+from tests.locks.services import eventually
 from tests.stores.postgres_server import PostgresServer
 from tests.stores.redis_fakes import Listener, Speaker
 from trinco.core.errors import StoreForbidden, StoreUnavailable
@@ -122,7 +123,34 @@ def test_run_on_a_server_without_a_free_connection_is_69(crowded_server: Postgre
     assert len(said.splitlines()) == 1
 
 
+# Servers that somebody sets otherwise meanwhile
+
+
+def test_grants_wait_for_the_disk_whatever_is_set_for_everybody_meanwhile(postgres_template: Path) -> None:
+    server = PostgresServer(postgres_template)
+    try:
+        with server.start().connect() as admin:
+            link = PostgresStore(f"{server.url}?fresh=1").connect(HERE)
+            admin.execute("ALTER SYSTEM SET synchronous_commit = off")
+            admin.execute("SELECT pg_reload_conf()")
+            eventually(lambda: admin.execute("SHOW synchronous_commit").fetchone() == ("off",))
+            late = PostgresStore(server.url).connect(HERE)
+            for each in (link, late):
+                assert each._pgconn.exec_(b"SHOW synchronous_commit").get_value(0, 0) == b"on"
+                each.close()
+    finally:
+        server.stop()
+
+
 # Schemas of which a part is missing
+
+
+def test_a_schema_that_was_just_made_is_known_to_be_small(postgres_server: PostgresServer) -> None:
+    """Else PostgreSQL goes through the index of a table of one page, until autovacuum comes by."""
+    PostgresStore(f"{postgres_server.url}?fresh=1&schema=small").connect(HERE).close()
+    with postgres_server.connect() as connection:
+        query = "SELECT reltuples FROM pg_class WHERE oid = 'small.lease'::regclass"
+        assert connection.execute(query).fetchone() == (0.0,)
 
 
 @pytest.mark.parametrize("function", ["entered", "request", "release", "pass_on"])

@@ -110,7 +110,7 @@ class PostgresStore(Store):
                 self._make_layout(asking)
             except psycopg.errors.DeadlockDetected:  # with somebody who uses what is brought up to date
                 self._make_layout(asking)
-            closed_for = self._enter(asking)
+            closed_for, is_durable = self._enter(asking)
         except psycopg.errors.InsufficientPrivilege as error:
             connection.close()
             raise StoreForbidden(self.problem(NOT_ALLOWED, error)) from error
@@ -120,7 +120,7 @@ class PostgresStore(Store):
         except BaseException:
             connection.close()
             raise
-        return PostgresLink(self, connection, address, timeout, closed_for)
+        return PostgresLink(self, connection, address, timeout, closed_for, is_durable)
 
     def open(self, timeout: float) -> "psycopg.Connection[Any]":
         settings = _settings(self.given, timeout)
@@ -225,13 +225,19 @@ class PostgresStore(Store):
             script = script.replace(f"{{{number}}}", str(value))
         return script.replace("{schema}", self.identifier)
 
-    def _enter(self, asking: Asking) -> float:
-        """For how many seconds the store must stay out."""
-        query = f"SELECT {self.identifier}.entered({microseconds(self.t_max)}, {self.fresh})"
-        closed_for = asking.numbers(1, query)
-        if closed_for is None:
+    def _enter(self, asking: Asking) -> tuple[float, bool]:
+        """For how many seconds the store must stay out, and whether this session waits for the disk at every commit
+        from now on, whatever somebody sets for all sessions meanwhile. A session that a pooler has lent us for the
+        moment is not ours to set."""
+        query = (
+            f"SELECT {self.identifier}.entered({microseconds(self.t_max)}, {self.fresh}),"
+            f" CASE WHEN current_setting('{OUR_SESSION}', true) = 'yes' THEN set_config('synchronous_commit',"
+            f" replace(current_setting('synchronous_commit'), 'off', 'on'), false) <> 'off' ELSE false END::integer"
+        )
+        said = asking.numbers(2, query)
+        if said is None:
             raise asking.nonsense()
-        return closed_for[0] / 1e6
+        return said[0] / 1e6, said[1] == 1
 
 
 @cache
@@ -251,7 +257,7 @@ def _settings(given: dict[str, str], timeout: float) -> "dict[str, Any]":
     strikes while a commit waits for its standbys would turn a grant that is not replicated into a yes.
     """
     milliseconds = ceil(timeout * 1000)
-    options = f"-c lock_timeout={milliseconds} -c default_transaction_isolation=read\\ committed"
+    options = f"-c lock_timeout={milliseconds} -c default_transaction_isolation=read\\ committed -c {OUR_SESSION}=yes"
     settings = {
         "application_name": "trinco",
         "connect_timeout": max(2, int(timeout * CONNECT_SHARE)),
@@ -339,6 +345,8 @@ def _domain(given: dict[str, str]) -> str:
 ALL_TAKEN = "all its connections are in use: end some, or raise max_connections there"
 NOT_YET = "try again in a moment"
 PRIMARY = "give the address of the primary, not of a standby"
+OUR_SESSION = "trinco.session"
+"""A setting that only a session has that was opened for us: a pooler does not pass it on."""
 CONNECT_ADVICE = {
     "Connection refused": "is the server running there?",
     "pg_hba.conf": "let this host in there",

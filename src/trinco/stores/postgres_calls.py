@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     Parameters: TypeAlias = list[Any]  # bytes and None
     Row: TypeAlias = list[Any]  # bytes and None
 
-unpack: "Any" = struct.Struct("!q").unpack
+_number_in_binary = struct.Struct("!q")
+pack: "Any" = _number_in_binary.pack
+unpack: "Any" = _number_in_binary.unpack
 NOT_ALLOWED = "42501"
 COUNT = -1
 """As a token: let the store count."""
@@ -76,7 +78,7 @@ TAKE = """
     UPDATE {schema}.lease
        SET owner = $2, attempt = $3, until = clock_timestamp() + $4, entry = $5, ticket = NULL, {tokens}
      WHERE name = $1 AND until IS NULL AND first_owner IS NULL {belief}
-    RETURNING held_token, until, {wait_for_disk}
+    RETURNING held_token {wait_for_disk}
 """
 """What ``request`` does without a ticket where nobody holds or waits, in half the time. No row: ask ``request``."""
 COUNTED = "greatest(token + 1, {schema}.microseconds(statement_timestamp()))"
@@ -96,67 +98,91 @@ TAKES: "dict[Any, bytes]" = {
     None: b"trinco_take_unfenced",
     GUESS: b"trinco_take_guessed",
 }
-GIVES_BACK, HANDS_OVER, RELEASES, READS = b"trinco_give_back", b"trinco_hand_over", b"trinco_release", b"trinco_read"
+ASKS, READS = b"trinco_request", b"trinco_read"
+GIVES_BACK, HANDS_TO_LAST = b"trinco_give_back", b"trinco_hand_to_last"
+HANDS_OVER, RELEASES = b"trinco_hand_over", b"trinco_release"
+HANDED_BY = {GIVES_BACK: HANDS_TO_LAST, HANDS_TO_LAST: HANDS_OVER}
+"""What to try next to give a lock back with."""
+HANDING = (HANDS_TO_LAST, HANDS_OVER)
 WAIT_FOR_DISK = """
-    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
+    , CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 """
+"""For a session that may not wait for the disk by itself; one that is known to does without."""
 GIVE_BACK = """
     UPDATE {schema}.lease SET until = NULL
      WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp() AND first_owner IS NULL
-    RETURNING clock_timestamp(), set_config('synchronous_commit', 'off', true)
+       AND set_config('synchronous_commit', 'off', true) IS NOT NULL
 """
-"""What ``release`` does where I hold and nobody waits. No row: try ``HAND_OVER``."""
+"""What ``release`` does where I hold and nobody waits. It tells only how many rows it has changed, in less time than it
+takes to give one. None: try ``HAND_OVER``, at first for the only one in line."""
 HAND_OVER = """
     UPDATE {schema}.lease
        SET owner = first_owner, attempt = first_attempt, ticket = first_ticket, until = clock_timestamp() + first_ttl,
-           entry = first_entry, evidence = CASE WHEN first_token IS NULL THEN evidence ELSE first_entry END,
-           token = CASE WHEN first_token < 0 THEN {counted} ELSE coalesce(first_token, token) END,
-           held_token = CASE WHEN first_token < 0 THEN {counted} ELSE first_token END,
+           entry = first_entry, {tokens},
            handed_serial = first_serial, handed_wait = first_until, handed_channel = first_channel,
-           {next_in_line}, waiters = nullif(waiters[2:], '{{}}')
+           {next_in_line}
      WHERE name = $1 AND owner = $2 AND attempt = $3 AND until > clock_timestamp()
        AND first_channel IS NOT NULL AND first_until > clock_timestamp()
-       AND (first_token < 0 OR first_token IS NULL
-            OR first_token > token AND first_token <= {schema}.microseconds(clock_timestamp()) + 3600000000)
-       AND (waiters IS NULL OR pg_column_size(waiters) < 2000)
+       AND {belief}
+       AND {line}
        AND (first_backend = pg_backend_pid() OR NOT pg_try_advisory_xact_lock_shared({sign_of_life}, first_backend))
-    RETURNING clock_timestamp(), {wait_for_disk}, pg_notify(
+    RETURNING pg_notify(
         handed_channel,
-        E'\\x01' || attempt || ' ' || handed_serial || ' '
-        || (date_part('epoch', until - handed_wait) * 1000000)::bigint
-        || ' committed ' || coalesce(held_token::text, '-') || E' -\\n' || owner
-    )
+        concat(E'\\x01', attempt, ' ', handed_serial, ' ', (date_part('epoch', until - handed_wait) * 1000000)::bigint,
+               ' committed ', coalesce(held_token::text, '-'), E' -\\n', owner)
+    ) {wait_for_disk}
 """
 """What ``release`` does where I hold and the first in line waits to be handed it. No row: ask ``release``. A long line
 is compressed in its row, and would have to be unpacked here for every word about the next in it."""
 WAITER = ("ticket", "owner", "attempt", "until", "entry", "backend", "serial", "ttl", "token", "channel")
 NEXT_IN_LINE = ", ".join(f"first_{word} = (waiters[1]).{word}" for word in WAITER)
+LINES = {
+    HANDS_TO_LAST: {
+        "tokens": "evidence = first_entry, token = {counted}, held_token = {counted}",
+        "belief": "first_token < 0",
+        "next_in_line": ", ".join(f"first_{word} = NULL" for word in WAITER),
+        "line": "waiters IS NULL",
+    },
+    HANDS_OVER: {
+        "tokens": """evidence = CASE WHEN first_token IS NULL THEN evidence ELSE first_entry END,
+            token = CASE WHEN first_token < 0 THEN {counted} ELSE coalesce(first_token, token) END,
+            held_token = CASE WHEN first_token < 0 THEN {counted} ELSE first_token END""",
+        "belief": """(first_token < 0 OR first_token IS NULL
+            OR first_token > token AND first_token <= {schema}.microseconds(clock_timestamp()) + 3600000000)""",
+        "next_in_line": f"{NEXT_IN_LINE}, waiters = nullif(waiters[2:], '{{{{}}}}')",
+        "line": "(waiters IS NULL OR pg_column_size(waiters) < 2000)",
+    },
+}
+"""Most often one alone waits, and has the store count: then there is neither a next in line nor a guess to judge."""
 
 
-def queries(schema: str) -> dict[bytes, bytes]:
-    """The statements of a link, by the names under which they are prepared. ``schema``: quoted."""
+def queries(schema: str, *, is_durable: bool = False) -> dict[bytes, bytes]:
+    """The statements of a link, by the names under which they are prepared. ``schema``: quoted. ``is_durable``: whether
+    the session is known to wait for the disk at every commit."""
+    wait_for_disk = "" if is_durable else WAIT_FOR_DISK
     texts = {
         "trinco_read": READ.format(schema=schema),
         "trinco_give_back": GIVE_BACK.format(schema=schema),
-        "trinco_hand_over": HAND_OVER.format(
-            schema=schema,
-            counted=COUNTED.format(schema=schema),
-            next_in_line=NEXT_IN_LINE,
-            wait_for_disk=WAIT_FOR_DISK,
-            sign_of_life=SIGN_OF_LIFE,
-        ),
     }
     for name, count in FUNCTIONS.items():
         places = ", ".join(f"${place}" for place in range(1, count + 1))
         texts[f"trinco_{name}"] = f"SELECT * FROM {schema}.{name}({places})"
-    grants = {TAKES[kind]: _take(kind, schema) for kind in TOKENS}
-    return {name.encode(): query.encode() for name, query in texts.items()} | grants
+    known = {"schema": schema, "wait_for_disk": wait_for_disk, "sign_of_life": SIGN_OF_LIFE}
+    counted = COUNTED.format(schema=schema)
+    handing = {
+        name: HAND_OVER.format(
+            **known, **{part: text.format(schema=schema, counted=counted) for part, text in line.items()}
+        ).encode()
+        for name, line in LINES.items()
+    }
+    grants = {TAKES[kind]: _take(kind, schema, wait_for_disk) for kind in TOKENS}
+    return {name.encode(): query.encode() for name, query in texts.items()} | handing | grants
 
 
-def _take(kind: str | None, schema: str) -> bytes:
+def _take(kind: str | None, schema: str, wait_for_disk: str) -> bytes:
     counted = COUNTED.format(schema=schema)
     tokens, belief = (each.format(schema=schema, guess="$6::bigint", counted=counted) for each in TOKENS[kind])
-    return TAKE.format(schema=schema, tokens=tokens, belief=belief, wait_for_disk=WAIT_FOR_DISK).encode()
+    return TAKE.format(schema=schema, tokens=tokens, belief=belief, wait_for_disk=wait_for_disk).encode()
 
 
 class Errand:
@@ -175,33 +201,35 @@ class Errand:
 
 def quick_errand(resource: bytes, operation: Operation, t_max: float, release: bytes) -> Errand:
     """By the statement that will do in most cases, if there is one. ``release``: the one for a release."""
+    claim = operation.claim
+    parameters: Parameters = [resource, claim.owner.encode(), pack(claim.attempt)]
     if isinstance(operation, Release):
-        return Errand(release, _claimed(resource, operation), None if release == RELEASES else operation)
+        return Errand(release, parameters, None if release is RELEASES else operation)
     if not isinstance(operation, Request) or operation.ticket is not None:
-        return full_errand(resource, operation, t_max)
-    parameters = _claimed(resource, operation)
+        return full_errand(parameters, operation, t_max)
     parameters += interval(operation.ttl if operation.ttl < t_max else t_max), operation.entry
-    if operation.token not in TOKENS:
+    take = TAKES.get(operation.token)
+    if take is None:
+        take = TAKES[GUESS]
         parameters.append(_guess(operation.token))
-    return Errand(TAKES.get(operation.token, TAKES[GUESS]), parameters, operation)
+    return Errand(take, parameters, operation)
 
 
 def next_errand(errand: Errand, t_max: float) -> Errand:
     """Where a statement gave no row."""
     assert errand.otherwise is not None
     assert errand.parameters is not None
-    if errand.statement == GIVES_BACK:
-        return Errand(HANDS_OVER, errand.parameters, errand.otherwise)
-    return full_errand(errand.parameters[0], errand.otherwise, t_max)
+    if errand.statement in HANDED_BY:
+        return Errand(HANDED_BY[errand.statement], errand.parameters, errand.otherwise)
+    return full_errand(errand.parameters[:3], errand.otherwise, t_max)
 
 
-def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
-    """By the function for it."""
-    parameters = _claimed(resource, operation)
+def full_errand(parameters: "Parameters", operation: Operation, t_max: float) -> Errand:
+    """By the function for it. ``parameters``: those that all of them have, the resource and the claim."""
     if isinstance(operation, Request):
         times = interval(min(operation.ttl, t_max)), interval(operation.wait)
         asked = _number(operation.ticket), _guess(operation.token), operation.entry, _number(operation.serial)
-        return Errand(b"trinco_request", [*parameters, *times, *asked])
+        return Errand(ASKS, [*parameters, *times, *asked])
     if isinstance(operation, Extend):
         return Errand(b"trinco_extend", [*parameters, interval(min(operation.ttl, t_max))])
     if isinstance(operation, Commit):
@@ -212,11 +240,6 @@ def full_errand(resource: bytes, operation: Operation, t_max: float) -> Errand:
     return Errand(RELEASES, parameters)
 
 
-def _claimed(resource: bytes, operation: Operation) -> "Parameters":
-    claim = operation.claim
-    return [resource, claim.owner.encode(), claim.attempt.to_bytes(8, "big", signed=True)]
-
-
 def microseconds(duration: float) -> int:
     """Rounded up: a store keeps a lease for at least as long as its holder believes."""
     return ceil(duration * 1e6)
@@ -225,11 +248,16 @@ def microseconds(duration: float) -> int:
 @lru_cache
 def interval(duration: float) -> bytes:
     """Microseconds, days and months."""
-    return microseconds(duration).to_bytes(8, "big", signed=True) + bytes(8)
+    return bytes(pack(microseconds(duration))) + bytes(8)
+
+
+@lru_cache
+def _seconds_in(interval: bytes) -> float:
+    return float(unpack(interval[:8])[0]) / 1e6
 
 
 def _number(value: int | None) -> bytes | None:
-    return None if value is None else value.to_bytes(8, "big", signed=True)
+    return None if value is None else pack(value)
 
 
 def _guess(token: "Any") -> bytes | None:
@@ -242,39 +270,25 @@ def _guess(token: "Any") -> bytes | None:
 # What they return
 
 
-def reply_in(result: "PGresult", errand: Errand) -> tuple[Answer, int] | None:
-    """The reply, and the server's clock. None: no statement of ours says this."""
-    try:
-        return READERS.get(errand.statement, _answer_in)(result, errand)
-    except NONSENSE:
-        return None
-
-
-def _grant_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
+def grant_in(result: "PGresult", errand: Errand) -> Answer:
     """What ``TAKE`` gives. The term is the one that was asked for."""
     parameters: Any = errand.parameters
-    (until,), (term,) = unpack(result.get_value(0, 1)), unpack(parameters[3][:8])
     token = _token(result.get_value(0, 0))
-    if token is None and errand.statement != TAKES[None]:
+    if token is None and errand.statement is not TAKES[None]:
         raise ValueError
-    return Answer(COMMITTED, token, term / 1e6), until - term + EPOCH
+    return Answer(COMMITTED, token, _seconds_in(parameters[3]))
 
 
-def _return_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
-    """What ``GIVE_BACK`` and ``HAND_OVER`` give."""
-    return RELEASED, unpack(result.get_value(0, 0))[0] + EPOCH
-
-
-def _answer_in(result: "PGresult", errand: Errand) -> tuple[Answer, int]:
-    """What a function gives."""
+def answer_in(result: "PGresult") -> tuple[Answer, int]:
+    """What a function gives, and the server's clock. Raises one of ``NONSENSE``, as the others do, where it is what
+    none of ours says."""
     grade, token, until, smaller, evidence, ticket, now = row_in(result)
     (store_time,) = unpack(now)
     remaining = 0 if until is None else _remaining(until, now)
-    answer = Answer(GRADES[grade], _token(token), remaining, BOOLEANS[smaller], evidence, ticket)
-    return answer, store_time + EPOCH
+    return Answer(GRADES[grade], _token(token), remaining, BOOLEANS[smaller], evidence, ticket), store_time + EPOCH
 
 
-READERS = dict.fromkeys(TAKES.values(), _grant_in) | dict.fromkeys((GIVES_BACK, HANDS_OVER), _return_in)
+GRANTS = frozenset(TAKES.values())
 
 
 def row_in(result: "PGresult") -> "Row":
@@ -288,7 +302,7 @@ def _token(data: bytes | None) -> int | None:
     (token,) = unpack(data)
     if not 0 <= token < TOKEN_LIMIT:
         raise ValueError
-    return int(token)
+    return token  # type: ignore[no-any-return]
 
 
 def _integer(data: bytes | None) -> "Any":
@@ -311,7 +325,7 @@ def handed_in(notification: bytes) -> Handed | None:
         return None
 
 
-def item_in(rows: "list[Row]") -> tuple[Versioned, int] | None:
+def item_in(rows: "list[Row]") -> Versioned | None:
     """What ``READ`` gives: the item, once for each of its waiters. Times are counted from the server's clock. None: it
     never gives this."""
     try:
@@ -324,7 +338,7 @@ def item_in(rows: "list[Row]") -> tuple[Versioned, int] | None:
         if largest is None:
             return None
         item = Item(largest, holder, waiters, evidence).counted_from(0)
-        return Versioned(item, _integer(version) or 0), unpack(now)[0] + EPOCH
+        return Versioned(item, _integer(version) or 0)
     except NONSENSE:
         return None
 

@@ -15,6 +15,7 @@ take its place.
 """
 
 import os
+import struct
 from collections import deque
 from contextlib import suppress
 from select import POLLIN, POLLOUT, poll
@@ -26,24 +27,31 @@ from psycopg.pq import ConnStatus, ExecStatus
 from trinco.core.duration import in_words
 from trinco.core.errors import Denial, StoreUnavailable
 from trinco.leases.accesses import Access, Apply, Read
-from trinco.leases.operation import Answer, Request
+from trinco.leases.operation import Answer, Operation
 from trinco.stores.postgres_asking import BINARY, ENDLESS, MOST_READS, NONSENSICAL, Asking, Rows
 from trinco.stores.postgres_calls import (
+    ASKS,
     GIVES_BACK,
+    GRANTS,
     HANDED,
+    HANDING,
     HANDS_OVER,
+    HANDS_TO_LAST,
+    NONSENSE,
     NOT_ALLOWED,
     READS,
+    RELEASED,
     RELEASES,
     Errand,
+    answer_in,
     error_of,
+    grant_in,
     handed_in,
     item_in,
     next_errand,
     one_line,
     queries,
     quick_errand,
-    reply_in,
 )
 from trinco.stores.store import Failed, Hint, Link, StaysOut
 
@@ -60,7 +68,6 @@ if TYPE_CHECKING:
 TUPLES_OK, COMMAND_OK = int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK)
 SINGLE_TUPLE = int(ExecStatus.SINGLE_TUPLE)
 MOST_SHARED = 1024
-FORMATS = [[BINARY] * parameters for parameters in range(10)]
 REMOVED = ("3F000", "42P01", "42883")
 """Our schema, its tables or its functions: the next link makes them anew."""
 UNKNOWN_STATEMENT = "26000"
@@ -70,9 +77,8 @@ PAGE = 1000
 
 
 class PostgresLink(Link):
-    """``store_time``: what the server's clock said in the latest answer that told it, in microseconds.
-
-    ``_prepared``: the statements that the server knows by their names, None where it forgets them. ``_shared``: the
+    """``_prepared``: the statements that the server knows by their names, with the formats of their parameters;
+    ``_forgets``: it does not, since a pooler is in between. ``_shared``: the
     locks that somebody waited for when they were last given back, and how that is best done. ``_outcome``: what has
     come of the errand under way, a reply or what to do instead; ``_rows``: what a read has brought. ``_looks``: how
     often we have looked since anything was complete, ``_reads``: how often there was something, of those after the
@@ -85,6 +91,7 @@ class PostgresLink(Link):
         "_connection",
         "_errands",
         "_expecting",
+        "_forgets",
         "_looks",
         "_outcome",
         "_pgconn",
@@ -94,6 +101,7 @@ class PostgresLink(Link):
         "_rows",
         "_shared",
         "_store",
+        "_t_max",
         "_timeout",
         "store_time",
     )
@@ -105,8 +113,10 @@ class PostgresLink(Link):
         address: str,
         timeout: float,
         closed_for: float,
+        is_durable: bool,
     ) -> None:
         self._store = store
+        self._t_max = store.t_max
         self._connection = connection
         self._pgconn = connection.pgconn
         self._pgconn.nonblocking = 1
@@ -118,31 +128,43 @@ class PostgresLink(Link):
         self._rows = Rows()
         self._looks = self._reads = 0
         self._expecting: set[str] = set()
-        self._queries = queries(store.identifier)
-        self._prepared: set[bytes] | None = set()
+        self._queries = queries(store.identifier, is_durable=is_durable)
+        self._forgets = False
+        self._prepared: dict[bytes, list[int]] = {}
         self._shared: dict[bytes, bytes] = {}
         self.store_time = 0
+        """What the server's clock said in the latest answer that told it, in microseconds."""
 
     def send(self, resource: str, access: Access) -> "Replied | None":
-        if self._closed_until and isinstance(access, Apply):
+        if isinstance(access, Apply):
+            return self.apply(resource, access.operation)
+        assert isinstance(access, Read), f"a store of this kind is not asked for {access!r}"
+        try:
+            errand = Errand(READS, [resource.encode()])
+        except UnicodeError as error:
+            return self._not_kept(error)
+        self._enqueue(errand)
+        return None
+
+    def apply(self, resource: str, operation: Operation) -> "Replied | None":
+        if self._closed_until:
             closed_for = self._closed_until - monotonic()
             if closed_for > 0:
                 return self._stays_out(closed_for)
             self._closed_until = 0.0
         try:
             place = resource.encode()
-            if isinstance(access, Apply):
-                operation = access.operation
-                if isinstance(operation, Request) and operation.ticket is not None:
-                    self._be_ready_for(HANDS_OVER)
-                errand = quick_errand(place, operation, self._store.t_max, self._shared.get(place, GIVES_BACK))
-            else:
-                assert isinstance(access, Read), f"a store of this kind is not asked for {access!r}"
-                errand = Errand(READS, [place])
-            self._enqueue(errand)
-        except (OverflowError, UnicodeError) as error:
-            return Failed(f"{self._store.url} cannot keep this: {one_line(error)}; nothing was sent")
+            errand = quick_errand(place, operation, self._t_max, self._shared.get(place, GIVES_BACK))
+        except (struct.error, OverflowError, UnicodeError) as error:
+            return self._not_kept(error)
+        if errand.statement is ASKS:
+            self._be_ready_for(HANDS_TO_LAST)
+            self._be_ready_for(HANDS_OVER)
+        self._enqueue(errand)
         return None
+
+    def _not_kept(self, error: Exception) -> Failed:
+        return Failed(f"{self._store.url} cannot keep this: {one_line(error)}; nothing was sent")
 
     def fileno(self) -> int:
         return int(self._pgconn.socket)
@@ -156,10 +178,12 @@ class PostgresLink(Link):
             pgconn.consume_input()
             while errands and not pgconn.is_busy():
                 result = pgconn.get_result()
-                if result is not None:
-                    self._take(errands[0], result)
-                else:  # that was all of the one under way
+                if result is None:  # that was all of the one under way
                     self._finish(arrived)
+                elif self._outcome is None and result.status == TUPLES_OK and result.ntuples == 1:
+                    self._outcome = self._told(errands[0], result)
+                else:
+                    self._take(errands[0], result)
             if self._expecting or not arrived:
                 self._hear(arrived)
         except psycopg.OperationalError as error:
@@ -238,24 +262,20 @@ class PostgresLink(Link):
         )
 
     def _enqueue(self, errand: Errand) -> None:
-        self._errands.append(errand)
-        if len(self._errands) == 1:
+        errands = self._errands
+        errands.append(errand)
+        if len(errands) == 1:
             self._start(errand)
 
     def _start(self, errand: Errand) -> None:
-        statement, parameters, pgconn, prepared = errand.statement, errand.parameters, self._pgconn, self._prepared
+        statement, pgconn = errand.statement, self._pgconn
+        formats = self._prepared.get(statement)
         try:
-            if parameters is None:
-                pgconn.send_query(statement)
-            elif prepared is None:
-                query = self._queries[statement]
-                pgconn.send_query_params(query, parameters, None, FORMATS[len(parameters)], BINARY)
-            elif statement in prepared:
-                pgconn.send_query_prepared(statement, parameters, FORMATS[len(parameters)], BINARY)
+            if formats is not None:
+                pgconn.send_query_prepared(statement, errand.parameters, formats, BINARY)
             else:
-                self._errands.appendleft(self._preparation(statement))
-                pgconn.send_query(self._errands[0].statement)
-            if statement == READS:
+                self._start_unprepared(errand)
+            if statement is READS:
                 pgconn.set_single_row_mode()
             while pgconn.flush():
                 if not _is_ready(self.fileno(), POLLOUT, self._timeout):
@@ -263,45 +283,68 @@ class PostgresLink(Link):
         except psycopg.OperationalError as error:
             raise self._lost(error) from error
 
+    def _start_unprepared(self, errand: Errand) -> None:
+        statement, parameters, pgconn = errand.statement, errand.parameters, self._pgconn
+        if parameters is None:
+            pgconn.send_query(statement)
+        elif self._forgets:
+            formats = [BINARY] * len(parameters)
+            pgconn.send_query_params(self._queries[statement], parameters, None, formats, BINARY)
+        else:
+            self._errands.appendleft(self._preparation(statement))
+            pgconn.send_query(self._errands[0].statement)
+
     def _preparation(self, statement: bytes) -> Errand:
         """A statement is prepared when it is first used: most links use two of a dozen."""
-        assert self._prepared is not None
-        self._prepared.add(statement)
-        return Errand(b"PREPARE " + statement + b" AS " + self._queries[statement])
+        query = self._queries[statement]
+        self._prepared[statement] = [BINARY] * max(place for place in range(10) if b"$%d" % place in query)
+        return Errand(b"PREPARE " + statement + b" AS " + query)
 
     def _be_ready_for(self, statement: bytes) -> None:
         """What a waiter needs when it has it is prepared before it gets in line: then it will be in a hurry."""
-        if self._prepared is not None and statement not in self._prepared:
+        if not self._forgets and statement not in self._prepared:
             self._enqueue(self._preparation(statement))
 
     def _take(self, errand: Errand, result: "PGresult") -> None:
+        """What is not a single row."""
         status = result.status
         if status == TUPLES_OK:
-            rows = result.ntuples
-            if rows > 1 or self._outcome is not None:
+            if result.ntuples or self._outcome is not None:
                 raise self._lost(NONSENSICAL)
-            self._outcome = self._told(errand, reply_in(result, errand)) if rows else self._without_row(errand)
+            self._outcome = self._without_row(errand)
         elif status == SINGLE_TUPLE:
             self._take_row(result)
         elif status != COMMAND_OK:
             self._take_error(errand, result)
+        elif errand.statement is GIVES_BACK:
+            self._outcome = self._given_back(errand, result.command_status)
 
     def _take_row(self, result: "PGresult") -> None:
         self._looks = self._reads = 0
         if not self._rows.take(result):
             raise self._lost(ENDLESS)
 
-    def _told(self, errand: Errand, told: "tuple[Replied, int] | None") -> "Replied":
-        if told is None:
+    def _told(self, errand: Errand, result: "PGresult") -> "Replied":
+        try:
+            if errand.statement in GRANTS:
+                return grant_in(result, errand)
+            if errand.statement in HANDING:
+                return self._ended(errand, RELEASED)
+            answer, self.store_time = answer_in(result)
+        except NONSENSE:
             return self._nonsense()
-        reply, self.store_time = told
-        return self._ended(errand, reply) if errand.statement in (HANDS_OVER, RELEASES) else reply
+        return self._ended(errand, answer) if errand.statement is RELEASES else answer
+
+    def _given_back(self, errand: Errand, status: bytes | None) -> "Replied | Errand | None":
+        if status == b"UPDATE 1":
+            return RELEASED
+        return self._without_row(errand) if status == b"UPDATE 0" else self._nonsense()
 
     def _without_row(self, errand: Errand) -> "Replied | Errand | None":
         """What comes of it where there is none, or where all those of a read have come."""
-        if errand.statement == READS:
+        if errand.statement is READS:
             rows, self._rows = self._rows.rows, Rows()
-            return self._told(errand, item_in(rows))
+            return item_in(rows) or self._nonsense()
         return None if errand.otherwise is None else next_errand(errand, self._store.t_max)
 
     def _finish(self, arrived: "list[Replied | Said]") -> None:
@@ -309,9 +352,8 @@ class PostgresLink(Link):
         errands = self._errands
         errand, outcome = errands.popleft(), self._outcome
         self._outcome = None
-        self._looks = self._reads = 0
-        if self._rows.rows:  # of a read that failed: the next one must not begin with them
-            self._rows = Rows()
+        if self._looks:
+            self._looks = self._reads = 0
         if isinstance(outcome, Errand):
             errands.appendleft(outcome)
         elif errand.parameters is not None:
@@ -322,16 +364,15 @@ class PostgresLink(Link):
     def _nonsense(self) -> Failed:
         return Failed(f"{self._store.url} (schema {self._store.schema}): {NONSENSICAL}")
 
-    def _ended(self, errand: Errand, answer: "Any") -> Answer:
+    def _ended(self, errand: Errand, answer: Answer) -> Answer:
         """The answer to a release of what others wait for, or did. How it was done is likely to be how it is best done
         the next time."""
         resource: bytes = errand.parameters[0]  # type: ignore[index]
-        if not (errand.statement == HANDS_OVER or answer.smaller):
+        if not (errand.statement in HANDING or answer.smaller):
             self._shared.pop(resource, None)
         elif len(self._shared) < MOST_SHARED:
             self._shared[resource] = errand.statement
-        released: Answer = answer.but(smaller=False) if answer.smaller else answer
-        return released
+        return answer.but(smaller=False) if answer.smaller else answer
 
     def _hear(self, arrived: "list[Replied | Said]") -> None:
         while (notification := self._pgconn.notifies()) is not None:
@@ -341,13 +382,16 @@ class PostgresLink(Link):
                 arrived.append(said)
 
     def _take_error(self, errand: Errand, result: "PGresult") -> None:
+        if errand.statement is READS:
+            self._rows = Rows()  # the next one must not begin with what came of this one
         state, message = error_of(result)
         if state.startswith("57P") or not state or state in REMOVED:
             raise self._lost(message)
         if errand.parameters is None:
             return
-        if state == UNKNOWN_STATEMENT and self._prepared is not None:
-            self._prepared = None
+        if state == UNKNOWN_STATEMENT and not self._forgets:
+            self._forgets = True
+            self._prepared.clear()
             self._outcome = errand
         else:
             words = f"{self._store.problem(state, message)}; nothing was changed"

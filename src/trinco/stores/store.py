@@ -12,14 +12,14 @@ descriptor becomes readable.
 """
 
 from trinco.core.value import Value
-from trinco.leases.accesses import Access, Reply
+from trinco.leases.accesses import Access, Apply, Reply
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeAlias
 
-    from trinco.leases.operation import Answer, Handed
+    from trinco.leases.operation import Answer, Handed, Operation
 
     Replied: TypeAlias = "Reply | Answer"
     Said: TypeAlias = "Hint | Handed"
@@ -94,6 +94,10 @@ class Link:
     def send(self, resource: str, access: Access) -> "Replied | None":
         """Carry an access out, or begin to; None if the reply is still to come."""
         raise NotImplementedError
+
+    def apply(self, resource: str, operation: "Operation") -> "Replied | None":
+        """The same for an operation, where the store runs code. A link may take a shorter way."""
+        return self.send(resource, Apply(operation))
 
     def fileno(self) -> int:
         """What becomes readable when ``receive`` has something to give; ``NO_DESCRIPTOR`` if nothing ever comes
