@@ -96,11 +96,19 @@ class ScriptedStore(Store):
 class World:
     """A claimant of one kind, on stores that follow scripts, on a clock that a script moves."""
 
-    def __init__(self, kind: Callable[..., Claimant], scripts: list[list[str]], later: bool, terms: Terms) -> None:
+    def __init__(
+        self,
+        kind: Callable[..., Claimant],
+        scripts: list[list[str]],
+        later: bool,
+        terms: Terms,
+        hub: type[Hub] = Hub,
+        link: Callable[[list[str], bool], Scripted] = Scripted,
+    ) -> None:
         self.now = 1000.0
-        self.links = [Scripted(list(script), later) for script in scripts]
+        self.links = [link(list(script), later) for script in scripts]
         stores = tuple(ScriptedStore(link) for link in self.links)
-        self.hub = Hub(
+        self.hub = hub(
             stores, PlainEntries(), client="me", address="a" * 20, chance=lambda: 0.5, clock=lambda: self.now
         )
         self.hub.wall_clock = lambda: 7 - AHEAD

@@ -13,7 +13,7 @@ TOKEN_LIMIT = 2**53
 """Up to here a number is exact in every store's language."""
 TICKET_LIMIT = 2**52
 NUMBERS = (int, float)
-SOME_DAY = 1e18
+SOME_DAY, LONG_AGO = 1e18, -1e18
 NEXT: "Final" = "next"
 """As a token: let the store count by itself. Only where one store is all there is (f = 0)."""
 
@@ -154,9 +154,9 @@ class Answer(Value):
             self.grade.__class__ is Grade
             and (token is None or (token.__class__ is int and 0 <= token < TOKEN_LIMIT))
             and remaining.__class__ in NUMBERS
-            and -SOME_DAY < remaining < SOME_DAY
+            and LONG_AGO < remaining < SOME_DAY
             and granularity.__class__ in NUMBERS
-            and -SOME_DAY < granularity < SOME_DAY
+            and (not granularity or LONG_AGO < granularity < SOME_DAY)
             and self.smaller.__class__ is bool
         )
 
@@ -193,7 +193,7 @@ class Handed(Value):
         return (
             isinstance(self.claim, Claim)
             and type(beyond) in NUMBERS
-            and -SOME_DAY < beyond < SOME_DAY
+            and LONG_AGO < beyond < SOME_DAY
             and isinstance(answer, Answer)
             and answer.makes_sense()
             and answer.grade.is_grant

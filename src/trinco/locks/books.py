@@ -12,6 +12,7 @@ from trinco.locks.claimant import Claimant
 from trinco.locks.endings import close_at_exit, holding
 from trinco.locks.hub import Hub
 from trinco.locks.lease import RETRIES_PER_TERM, Lease
+from trinco.locks.quick import HOLDING
 from trinco.locks.waiting import CLOSED
 
 TYPE_CHECKING = False
@@ -63,11 +64,13 @@ class Books:
 
     def lacks_links(self) -> bool:
         """Whether a store is not connected; then it is being connected to."""
-        self.require_open()
-        self.hub.look_around()
-        if None not in self.hub.links:
+        hub = self.hub
+        if self.is_closed or hub.is_closing:
+            self.require_open()
+        hub.look_around()
+        if None not in hub.links:
             return False
-        self.hub.connect_missing(urgently=self.hub.connected() < self.quorum)
+        hub.connect_missing(urgently=hub.connected() < self.quorum)
         return True
 
     def has_first_contact(self) -> bool:
@@ -109,12 +112,14 @@ class Books:
 
     def compete(self, resources: "tuple[str, ...]", options: "Options", *, once: bool) -> list[Claimant]:
         """Begin to ask for all of these. A store that is near may have granted them already."""
-        terms = options.once if once else options.wait
-        claimants = [self.hub.claimant(resource, terms, options.info) for resource in resources]
+        hub, terms, claimants = self.hub, options.once if once else options.wait, []
         try:
-            for claimant in claimants:
+            for resource in resources:
+                claimant = hub.claimant(resource, terms, options.info)
+                claimants.append(claimant)
                 claimant.starts()
-            self.hub.take_in()
+            if not has_all(claimants):  # else it was answered at once
+                hub.take_in()
         except BaseException:
             self.withdraw(claimants)
             raise
@@ -234,13 +239,15 @@ class Books:
         """Belief ends before the first word leaves. False if there is nothing to give back any more."""
         if lease.is_over():
             return False
-        if lease.valid:
+        if lease.until > self.hub.clock():
             lease.released = True
         else:
             lease.reason = why_over(lease)
         self.drop(lease)
-        lease.claimant.leaves()
-        self.hub.take_in()
+        claimant = lease.claimant
+        claimant.leaves()
+        if claimant.owner in self.hub.active:  # else it was answered at once
+            self.hub.take_in()
         if None in self.hub.links:
             self.hub.connect_missing()  # it may have broken long ago, and we have noticed just now
         return True
@@ -260,8 +267,9 @@ class Books:
         return min((*renewals, *(lease.until for lease in leases)), default=NEVER)
 
     def keep(self, lease: Lease) -> None:
+        if not self.leases:
+            holding.add(self)
         self.leases[id(lease)] = lease
-        holding.add(self)
 
     def drop(self, lease: Lease) -> None:
         self.leases.pop(id(lease), None)
@@ -318,7 +326,7 @@ def are_settled(claimants: list[Claimant]) -> "Callable[[], bool]":
 
 def has_all(claimants: list[Claimant]) -> bool:
     """Whether there is one alone, and it holds: nothing to wait for, and nobody to see off."""
-    return len(claimants) == 1 and claimants[0].is_holding
+    return claimants[0].stage is HOLDING and len(claimants) == 1
 
 
 def is_renewing(lease: Lease) -> bool:

@@ -83,21 +83,27 @@ class Claimant(LeaseClient):
         self.wakers: list[Callable[[], None]] = []
         self.is_spent = False
         """Somebody was interrupted while using it: it leaves, and is not used again."""
+        self.entry: tuple[Any, bytes] | None = None
+        self.asked_at = 0.0
+        self.failures: dict[int, str] = {}
+        self.faults: dict[int, str] = {}
+        self.reached: set[int] = set()
+        self.taken = 0
+        self.hinting = False
         self.prepare(terms, "")
 
     def prepare(self, terms: "Terms", info: str) -> None:
         """For the next acquisition; a claimant that has given everything back is used again."""
         self.terms = terms
         self.info = info
-        self.entry: tuple[Any, bytes] | None = None
-        self.asked_at = 0.0
         self.granted: int | None = None
         self.refusal: str | None = None
-        self.failures: dict[int, str] = {}
-        self.faults: dict[int, str] = {}
-        self.reached: set[int] = set()
-        self.taken = 0
-        self.hinting = False
+        if self.failures:
+            self.failures = {}
+        if self.faults:
+            self.faults = {}
+        if self.reached:
+            self.reached = set()
         self.leaving = False
 
     # What the lease client needs
@@ -160,6 +166,8 @@ class Claimant(LeaseClient):
 
     def replied(self, base: int, tag: "tuple[int, Claim]", reply: "Any") -> None:
         """A reply to what was sent in an epoch for a claim; None where there is none."""
+        if isinstance(reply, Answer):
+            self.reached.add(base)
         epoch, claim = tag
         if epoch != self.bases[base].epoch:
             self.straggled(self.world, base, claim)
@@ -167,7 +175,7 @@ class Claimant(LeaseClient):
         if reply is None:
             self.hub.preference.demote(base)
         self.answered(self.world, base, reply)
-        if self.bases[base].grade not in (None, Grade.FAILED):
+        if self.bases[base].grade not in (None, Grade.FAILED):  # it may take more than one reply to make an answer
             self.reached.add(base)
         self._follow_up()
 

@@ -39,6 +39,7 @@ class Desk(Books):
     def __init__(self, hub: Hub, f: int) -> None:
         super().__init__(hub, f)
         self.waiting = Waiting(hub)
+        hub.left_out = 0  # a thread may wait in place
         self.keeper: Keeper | None = None
         rest_when_forking(self.waiting)
 
@@ -177,8 +178,7 @@ class Desk(Books):
             return
         try:
             with self.waiting.mutex:
-                if not lease.is_over():
-                    self._release(lease)
+                self._release(lease)
         except BaseException:  # an interrupt, perhaps before anything was done
             self.release_soon(lease)
             raise
@@ -186,9 +186,11 @@ class Desk(Books):
             lease.tell()
 
     def _release(self, lease: Lease) -> None:
-        claimant, attempt = lease.claimant, lease.claimant.attempt
+        claimant = lease.claimant
+        attempt = claimant.attempt
         try:
-            self.mark_released(lease)
+            if not self.mark_released(lease):
+                return
             if claimant.unanswered() > self.f:
                 self.waiting.until(lambda: self.are_gone([claimant]), self.hub.clock() + FAREWELL, claimant)
             if self.keeper is not None and (self.keeper.is_retiring or (self.hub.active and self.has_leavers())):

@@ -54,8 +54,8 @@ class PlainEntries:
     __slots__ = ()
 
     def write(self, claimant: "Claimant") -> bytes:
-        token = claimant.guess if isinstance(claimant.guess, int) else 0
-        return f"{claimant.ticket or 0} {token} {claimant.hub.wall_clock()} {claimant.info}".encode()
+        ticket, token, made = claimant.ticket or 0, claimant.guess, claimant.hub.wall_clock()
+        return f"{ticket} {token if isinstance(token, int) else 0} {made} {claimant.info}".encode()
 
     def token_in(self, resource: str, evidence: "Any") -> int:
         return min(_number(evidence, 1), TOKEN_LIMIT - 2)

@@ -13,13 +13,13 @@ nothing is left to do (``deliver``: replies only, where that is enough). A shell
 from collections import deque
 
 from trinco.core.duration import in_words
-from trinco.leases.accesses import Reply
+from trinco.leases.accesses import Apply, Reply
 from trinco.leases.bases.catalogue import RUN_CODE, find
 from trinco.leases.item import Limits
 from trinco.leases.operation import Answer, Handed
 from trinco.leases.owner import owner_name
 from trinco.leases.terms import Terms
-from trinco.locks.agenda import Agenda
+from trinco.locks.agenda import NEVER, Agenda
 from trinco.locks.claimant import Claimant
 from trinco.locks.links import Links
 from trinco.locks.preference import Preference
@@ -30,9 +30,10 @@ from trinco.stores.store import Failed, Hint, StaysOut, Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any, ClassVar, Protocol
 
     from trinco.leases.accesses import Access
+    from trinco.leases.operation import Operation
     from trinco.locks.entries import PlainEntries
     from trinco.locks.sealed import SealedEntries
     from trinco.stores.store import Link, Said
@@ -58,7 +59,8 @@ SAYINGS = (Hint, Handed)
 
 
 class Hub(Links):
-    """Slots, because a class with so many attributes finds each of them more slowly without."""
+    """Slots, because a class with so many attributes finds each of them more slowly without. ``quick``: who asks where
+    every store runs code."""
 
     __slots__ = (
         "__weakref__",
@@ -80,12 +82,14 @@ class Hub(Links):
         "chance",
         "client",
         "entries",
-        "heard",
         "is_closing",
+        "left_out",
         "preference",
         "t_max",
         "wall_clock",
     )
+
+    quick: "ClassVar[type[Claimant]]" = QuickClaimant
 
     def __init__(
         self,
@@ -104,7 +108,7 @@ class Hub(Links):
         self.wall_clock = wall_microseconds
         self.t_max = min(store.t_max for store in stores)
         self.algorithms = tuple(find(store.kind)(Limits(self.t_max)) for store in stores)
-        self._kind = QuickClaimant if all(store.kind in RUN_CODE for store in stores) else Claimant
+        self._kind = self.quick if all(store.kind in RUN_CODE for store in stores) else Claimant
         self.preference = Preference(len(stores), clock)
         self.active: dict[str, Claimant] = {}
         self.agenda = Agenda(self.active)
@@ -115,8 +119,6 @@ class Hub(Links):
         self._handed_out: tuple[Any, int, Any, Any] | None = None
         """What somebody is being told. Who has been interrupted, and finds this set, knows that it was told in part, or
         not at all."""
-        self.heard = [0] * len(stores)
-        """How often something has come from each store."""
         self._heard_at: list[float | None] = [None] * len(stores)
         self._in_use: int | None = None
         """Whose link somebody is using. Who finds this set knows that somebody was interrupted there (the handler of a
@@ -128,6 +130,9 @@ class Hub(Links):
         """Until when each stays out."""
         self.is_closing = False
         """Nobody is to wait any longer."""
+        self.left_out = NEVER
+        """How many glances at the only store are to be left out: for ever, where others would have to wait, as in an
+        event loop."""
         self._pool: dict[str, list[Claimant]] = {}
         self._pooled = 0
         self._handles = 0
@@ -157,11 +162,15 @@ class Hub(Links):
             claimant.hinting = False
             for base in range(len(self.links)):
                 self._say(base, lambda link: link.ignore_hints(claimant.owner))
-        if claimant.is_busy:
-            return  # it stays until its last release is answered
+        if not claimant.is_busy:  # else it stays until its last release is answered
+            self.rest(claimant)
+
+    def rest(self, claimant: Claimant) -> None:
+        """It may be used again."""
         if self.active.pop(claimant.owner, None) is None:
             return
-        claimant.timers.clear()
+        if claimant.timers:
+            claimant.timers.clear()
         if self._pooled < MAX_POOLED and not claimant.is_spent:
             self._pooled += 1
             self._pool.setdefault(claimant.resource, []).append(claimant)
@@ -180,19 +189,21 @@ class Hub(Links):
         try:
             reply = link.send(sender.resource, access)
         except Exception as error:
-            sender.failures[base] = self._give_up(base, error)
-            self._concerned = None
-            self._inbox.append((sender, base, tag, None))
+            self._not_sent(sender, base, tag, error)
             return False
         if reply is None:
             self._outstanding[base].append((sender, tag))
             self._in_use = self._concerned = None
             return True
-        self.unanswering[base] = 0
         self._in_use = self._concerned = None
         self._inbox.append((sender, base, tag, reply))
-        self._heard_at[base] = self.clock()
+        self._note_heard(base)
         return False
+
+    def _not_sent(self, sender: "Sender", base: int, tag: "Any", error: Exception) -> None:
+        sender.failures[base] = self._give_up(base, error)
+        self._concerned = None
+        self._inbox.append((sender, base, tag, None))
 
     def _send_later(self, sender: "Sender", base: int, access: "Access", tag: "Any") -> bool:
         """If there is to be a link."""
@@ -202,6 +213,10 @@ class Hub(Links):
         sender.failures[base] = self.troubles[base] or f"{self.stores[base].url}: not connected"
         self._inbox.append((sender, base, tag, None))
         return False
+
+    def converse(self, claimant: Claimant, operation: "Operation", tag: "Any") -> None:
+        """``send`` to the only store. Where there is a way to hear the answer at once, it comes within this call."""
+        self.send(claimant, 0, Apply(operation), tag)
 
     def receive(self, base: int) -> None:
         """Take in what has arrived at a link."""
@@ -216,6 +231,10 @@ class Hub(Links):
         except Exception as error:
             self._give_up(base, error)
             return
+        self._sort(base, arrived)
+
+    def _sort(self, base: int, arrived: "list[Any]") -> None:
+        """Into the inbox, each for whoever asked. The link is still noted as in use."""
         if not arrived:
             self._in_use = None
             return
@@ -225,15 +244,17 @@ class Hub(Links):
             if isinstance(each, SAYINGS):
                 said.append(each)
             elif outstanding:
-                self.unanswering[base] = 0
                 self._concerned = outstanding[0]
                 sender, tag = outstanding.popleft()
                 self._inbox.append((sender, base, tag, each))
         self._in_use = self._concerned = None
-        self.heard[base] += 1
-        self._heard_at[base] = self.clock()
+        self._note_heard(base)
         for word in said:
             self._pass_on(base, word)
+
+    def _note_heard(self, base: int) -> None:
+        self.heard[base] += 1
+        self._heard_at[base] = self.clock()
 
     def _pass_on(self, base: int, said: "Said") -> None:
         """What nobody asked for comes after the answers: a refusal that came with it may be older."""
@@ -255,7 +276,7 @@ class Hub(Links):
         """The link that somebody was interrupted with, if there is one."""
         if (base := self._in_use) is None:
             return
-        self.unanswering[base] = 0  # through no fault of the store
+        self.excuse(base)
         reason = f"{self.stores[base].url}: somebody was interrupted while using the link; connect again"
         self.lose(base, reason)
         concerned, self._concerned = self._concerned, None
@@ -334,7 +355,6 @@ class Hub(Links):
             if tag is SAID:
                 sender.was_told(base, reply)
             elif reply.__class__ is Answer and not sender.failures:  # what nearly all replies are
-                sender.reached.add(base)
                 troubles[base] = None
                 sender.replied(base, tag, reply)
             else:
@@ -349,8 +369,6 @@ class Hub(Links):
                 sender.reached.add(base)  # it works, and it will do again
                 self._out_until[base] = self.clock() + reply.seconds
         elif isinstance(reply, (Answer, Reply)):
-            if isinstance(reply, Answer):  # else it takes more than one reply to make one
-                sender.reached.add(base)
             if sender.failures:
                 sender.failures.pop(base, None)
             self.troubles[base] = None

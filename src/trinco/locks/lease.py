@@ -40,10 +40,8 @@ class Lease:
         "claimant",
         "ends",
         "grants",
-        "metadata",
         "name",
         "options",
-        "owner",
         "reason",
         "released",
         "renew_at",
@@ -58,9 +56,7 @@ class Lease:
         self.slot = slot
         self.claimant = claimant
         self.options = options
-        self.owner: str = claimant.owner
         self.token = claimant.granted
-        self.metadata = options.info
         self._granted_by = claimant.bases
         self.reason: str | None = None
         """Why it was lost, if it was."""
@@ -74,6 +70,17 @@ class Lease:
         """When ``max_hold`` is over."""
         self.renew_at = now
         self.plan_renewal(now)
+
+    @property
+    def owner(self) -> str:
+        """Who holds it, as the stores know it."""
+        owner: str = self.claimant.owner
+        return owner
+
+    @property
+    def metadata(self) -> str:
+        """What others see beside it."""
+        return self.options.info
 
     def plan_renewal(self, now: float) -> None:
         """After a third of what is left, which is less than a term if the answer was long under way."""

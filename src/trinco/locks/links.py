@@ -25,19 +25,22 @@ class Links:
     __slots__ = (
         "_bell",
         "_connecting",
+        "_heard_before",
         "_looked",
         "_newcomers",
         "_retry_at",
+        "_unanswering",
         "_watched",
         "address",
         "clock",
+        "heard",
         "is_closed",
         "links",
         "losses",
+        "poll_unit",
         "poller",
         "stores",
         "troubles",
-        "unanswering",
     )
 
     def __init__(self, stores: "tuple[Store, ...]", address: str, clock: "Callable[[], float]") -> None:
@@ -48,9 +51,15 @@ class Links:
         self.troubles: list[str | None] = [None] * len(stores)
         self.losses = 0
         self.poller: Any = None
+        self.poll_unit = 1
+        """How many of its units of time a second has."""
         self._retry_at = [0.0] * len(stores)
-        self.unanswering = [0] * len(stores)
-        """How many links in a row, the present one among them, have not brought any answer."""
+        self.heard = [0] * len(stores)
+        """How often something has come from each store."""
+        self._heard_before = list(self.heard)
+        """What that was when the present link came up."""
+        self._unanswering = [0] * len(stores)
+        """How many links in a row, the last of them the present one, had not brought anything when that one came up."""
         self._connecting: set[int] = set()
         self._newcomers: deque[tuple[int, Link | None, str]] = deque()
         self._bell: tuple[int, int] | None = None
@@ -155,7 +164,8 @@ class Links:
 
     def _adopt(self, base: int, link: Link) -> None:
         self.links[base] = link
-        self.unanswering[base] += 1
+        self._unanswering[base] = self._unanswering[base] + 1 if self._is_unheard(base) else 1
+        self._heard_before[base] = self.heard[base]
         try:
             self.greet(base, link)
         except StoreUnavailable as error:
@@ -163,11 +173,20 @@ class Links:
             return
         self.watch(base)
 
+    def _is_unheard(self, base: int) -> bool:
+        """Whether the present link has not brought anything."""
+        return self.heard[base] == self._heard_before[base]
+
+    def excuse(self, base: int) -> None:
+        """Its link is given up through no fault of the store."""
+        self._unanswering[base] = 0
+
     def hang_up(self, base: int, reason: str) -> None:
         """Whoever is interrupted here has it to do again."""
         link = self.links[base]
         self.troubles[base] = reason
-        self._retry_at[base] = self.clock() + (RECONNECT_PAUSE if self.unanswering[base] > 1 else 0.0)
+        is_hopeless = self._unanswering[base] > 1 and self._is_unheard(base)
+        self._retry_at[base] = self.clock() + (RECONNECT_PAUSE if is_hopeless else 0.0)
         if link is not None:
             self._unwatch(base)
             try:
@@ -202,7 +221,9 @@ class Links:
         if self.poller is None:
             import select
 
-            self.poller = select.epoll() if hasattr(select, "epoll") else select.poll()
+            has_epoll = hasattr(select, "epoll")
+            self.poller = select.epoll() if has_epoll else select.poll()
+            self.poll_unit = 1 if has_epoll else 1000
             for base in range(len(self.links)):
                 self.watch(base)
 

@@ -47,7 +47,7 @@ class Lock:
     def hold(self, timeout: "float | timedelta | None" = None) -> "Hold":
         """For a ``with`` block: waits until the lock is ours, for ever or for ``timeout`` seconds, and gives it back at
         the end. Raises ``AcquireTimeout``; and ``LeaseLost`` at the end if it was not ours all the time."""
-        return Hold(self, require_timeout(timeout))
+        return Hold(self, None if timeout is None else require_timeout(timeout))
 
     def try_acquire(self) -> Lease | None:
         """The lease if it can be had at once, else None."""
@@ -83,9 +83,13 @@ class Lock:
 
     def enter(self, timeout: float | None) -> Lease:
         """For ``hold``: a holder of its own, or, re-entrant, this thread's."""
-        lease = self._entered(timeout) if self._options.reentrant else self._obtained(timeout)
+        service, options = self._service, self._options
+        if options.reentrant:
+            lease = self._entered(timeout)
+        else:
+            lease = service.desk.obtain(self.name, self._resources, options, timeout)
         if lease is None:
-            raise self._service.timed_out(self.name, self._resources, timeout)
+            raise service.timed_out(self.name, self._resources, timeout)
         return lease
 
     def leave(self, lease: Lease) -> None:
@@ -175,7 +179,7 @@ class Lock:
         stay: Stay | None = None
         try:
             stay = leaving = self._stay_to_leave()  # another thread's, where a generator is ended by another thread
-            _end_of_block(leaving.lease, lambda: self._leave(leaving), error)
+            _end_of_block(leaving.lease, lambda lease: self._leave(leaving), error)
         except TrincoError:
             raise
         except BaseException:
@@ -213,7 +217,10 @@ class Hold:
         self.lease: Lease | None = None
 
     def __enter__(self) -> Lease:
-        require_idle(self._idle)
+        try:
+            self._idle.pop()
+        except IndexError:
+            raise in_use() from None
         try:
             self.lease = self._lock.enter(self._timeout)
         except BaseException:
@@ -228,7 +235,7 @@ class Hold:
         if lease is None:
             return
         try:
-            _end_of_block(lease, lambda: self._lock.leave(lease), error)
+            _end_of_block(lease, self._lock.leave, error)
         except TrincoError:
             raise
         except BaseException:  # an interrupt: nobody else may know of this lease
@@ -244,18 +251,15 @@ class Hold:
         return f"<Hold {self._lock.name!r} {'outside' if self.lease is None else self.lease}>"
 
 
-def require_idle(idle: list[bool]) -> None:
-    """For whoever enters with a hold; the first, if several do at once."""
-    try:
-        idle.pop()
-    except IndexError:
-        raise UsageError("this hold is in use already: call hold() for each stay") from None
+def in_use() -> UsageError:
+    """For whoever enters with a hold; not for the first, if several do at once."""
+    return UsageError("this hold is in use already: call hold() for each stay")
 
 
-def _end_of_block(lease: Lease, leave: "Callable[[], object]", error: "BaseException | None") -> None:
+def _end_of_block(lease: Lease, leave: "Callable[[Lease], object]", error: "BaseException | None") -> None:
     """The body's own error is the one to tell, whatever becomes of the lease."""
     try:
-        leave()
+        leave(lease)
     except TrincoError:
         if error is None:
             raise

@@ -71,10 +71,9 @@ class QuickClaimant(Claimant):
         self.renewals = 0
         self.stage = ASKING
         self.guess = self.first_guess(self.world)
-        entry = hub.entries.write(self)
-        self.entry = (self.attempt, None, self.guess, None), entry
-        self.believed = Instant(hub.clock() + terms.believed)
-        request = Request(Claim(self.owner, self.attempt), terms.ttl, None, 0, self.guess, entry)
+        request = Request(Claim(self.owner, self.attempt), terms.ttl, None, 0, self.guess, hub.entries.write(self))
+        now = self.sent_at = hub.clock()
+        self.believed = Instant(now + terms.believed)
         self._put_off(request, contacts)
 
     def leaves(self) -> None:
@@ -91,6 +90,7 @@ class QuickClaimant(Claimant):
             asked = self.granting
         else:
             asked = [position for position, base in enumerate(self.bases) if base.asked]
+        self.sent_at = self.hub.clock()
         self._put_off(Release(Claim(self.owner, self.attempt), self.renewals), asked)
 
     def _has_unfinished(self) -> bool:
@@ -99,14 +99,14 @@ class QuickClaimant(Claimant):
     def _put_off(self, operation: Request | Release, positions: "Sequence[int]") -> None:
         """Send it, and remember no more than that."""
         self.pending = operation
-        self.answers = []
+        if self.answers:
+            self.answers = []
         self.contacted = positions
         self.awaited = len(positions)
         self.armed = False
-        access, claim, hub = Apply(operation), operation.claim, self.hub
-        self.sent_at = hub.clock()
+        access, claim, bases, hub = Apply(operation), operation.claim, self.bases, self.hub
         for position in positions:
-            hub.send(self, position, access, (self.bases[position].epoch, claim))
+            hub.send(self, position, access, (bases[position].epoch, claim))
 
     def expect_to_wait(self) -> None:
         if self.pending is not None and not self.armed:
@@ -135,6 +135,8 @@ class QuickClaimant(Claimant):
             return
         if not self.armed:
             self._arm()
+        if isinstance(operation, Request):
+            self.entry = (self.attempt, None, self.guess, None), operation.entry
         chain = (Plan(operation, self.believed),)
         self.bases = tuple(
             base.forgotten(asked=True).but(chain=chain) if position in self.contacted else base.forgotten(asked=False)
@@ -151,7 +153,7 @@ class QuickClaimant(Claimant):
             Claimant.replied(self, base, tag, reply)
             return
         asks = isinstance(operation, Request)
-        if not (self._is_plain_grant(reply) if asks else _is_plain_end(reply)):
+        if not (self._is_plain_grant(reply) if asks else is_plain_end(reply)):
             self.write_down()
             Claimant.replied(self, base, tag, reply)
             return
@@ -167,14 +169,15 @@ class QuickClaimant(Claimant):
 
     def _is_plain_grant(self, reply: "Any") -> bool:
         """What ``LeaseClient`` would count as a vote."""
+        believed = self.believed
         return (
             isinstance(reply, Answer)
             and reply.grade is COMMITTED
+            and not reply.granularity
             and reply.makes_sense()
-            and reply.granularity == 0
             and self._is_our_token(reply.token)
-            and self.believed is not None
-            and self.believed.at - self.hub.clock() >= self.terms.useful
+            and believed is not None
+            and believed.at - self.hub.clock() >= self.terms.useful
         )
 
     def _take(self, answer: Answer) -> None:
@@ -183,7 +186,7 @@ class QuickClaimant(Claimant):
         token = None if self.guess is None else answer.token
         if token is not None and token > self.token:
             self.token = token
-        if self.bases is not self.held or self.contacted != self.granting:
+        if self.bases is not self.held or self.contacted is not self.granting:
             self._note_who_grants()
         self.granted = token
         self.grants += 1
@@ -224,10 +227,12 @@ class QuickClaimant(Claimant):
 
     def _is_our_token(self, token: int | None) -> bool:
         guess = self.guess
-        return guess is None or token == guess or (guess is NEXT and token is not None)
+        return token is not None if guess is NEXT else guess is None or token == guess
 
     def _note_who_grants(self) -> None:
         contacted = self.contacted
+        if self.bases is self.held and contacted == self.granting:
+            return
         # An answer to an earlier claim may have come late, and is undone.
         unfinished = self.bases is not self.held and self._has_unfinished()
         self.bases = tuple(
@@ -255,10 +260,10 @@ class QuickClaimant(Claimant):
         return [base for base in self.contacted if base not in answered]
 
     def unanswered(self) -> int:
-        if self.pending is not None:
-            return self.awaited
-        return 0 if self.bases is self.held else Claimant.unanswered(self)
+        if self.bases is self.held and self.pending is None:
+            return 0
+        return self.awaited if self.pending is not None else Claimant.unanswered(self)
 
 
-def _is_plain_end(reply: "Any") -> bool:
+def is_plain_end(reply: "Any") -> bool:
     return isinstance(reply, Answer) and (reply.grade is DONE or reply.grade is GONE)

@@ -20,6 +20,7 @@ from trinco.locks.keeper import Keeper
 from trinco.locks.lock import Lock, Semaphore
 from trinco.locks.names import is_name, require_client, require_name, require_prefix, require_token, shown, slot_names
 from trinco.locks.options import Options, require_known, require_ttl
+from trinco.locks.sole import SoleHub
 from trinco.stores.catalogue import open_store
 from trinco.stores.clock import boottime
 from trinco.stores.store import Store
@@ -91,7 +92,8 @@ class LockService:
     def new_hub(self) -> Hub:
         """Links of its own to the same stores."""
         entries = _entries(self._keyring, tuple(_base_id(store) for store in self.stores))
-        return Hub(
+        kind = SoleHub if len(self.stores) == 1 else Hub
+        return kind(
             self.stores, entries, client=self._client, address=os.urandom(10).hex(), chance=_chance, clock=self._clock
         )
 

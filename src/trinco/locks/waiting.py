@@ -111,9 +111,8 @@ class Waiting:
                         if due < self._rises_at:
                             hub.ring()
                     self._sleep(nap, sleepers)
-                if now < soon:
-                    hub.deliver()
-                else:
+                hub.deliver()
+                if now >= soon and not done():
                     hub.pump()
             return True
         finally:
@@ -131,7 +130,7 @@ class Waiting:
         self._at_poller, self._rises_at = me, hub.clock() + nap
         try:
             self.mutex.release()
-            events = hub.poller.poll(_as_timeout(hub.poller, nap))
+            events = hub.poller.poll(max(nap, 0.0) * hub.poll_unit)
         finally:
             try:
                 self._take_back()
@@ -181,9 +180,3 @@ class Waiting:
 def _new_mutex() -> "Any":
     """Gevent and its like replace the locks of ``threading``, and not those below it."""
     return getattr(sys.modules.get("threading", _thread), "RLock")()  # noqa: B009 (either module has it)
-
-
-def _as_timeout(poller: object, seconds: float) -> float:
-    """``epoll`` counts in seconds and ``poll`` in milliseconds; both sleep no less than asked."""
-    nap = max(seconds, 0.0)
-    return nap if type(poller).__name__ == "epoll" else nap * 1000

@@ -10,7 +10,7 @@ import anyio
 from trinco.core.errors import NotHeld, TrincoError, UsageError, of_one_process
 from trinco.locks.aio.lease import AsyncLease
 from trinco.locks.inspection import LockInfo
-from trinco.locks.lock import least_missed, require_idle
+from trinco.locks.lock import in_use, least_missed
 from trinco.locks.options import Options, require_timeout
 
 if TYPE_CHECKING:
@@ -172,7 +172,10 @@ class AsyncHold:
         self._scope: anyio.CancelScope | None = None
 
     async def __aenter__(self) -> AsyncLease:
-        require_idle(self._idle)
+        try:
+            self._idle.pop()
+        except IndexError:
+            raise in_use() from None
         try:
             lease = await self._lock.obtain(self._timeout)
         except BaseException:
