@@ -36,7 +36,7 @@ OF_ALL = [
 AT_ONCE = [
     "reply = link.apply(claimant.resource, operation)",
     "outstanding.append((claimant, tag))",
-    "if not self.poller.poll(GLANCE * self.poll_unit):",
+    "or not self.poller.poll(GLANCE * self.poll_unit)",
     "self._handed_out = claimant, 0, tag, answer",
     "outstanding.popleft()",
     "claimant.replied(0, tag, answer)",

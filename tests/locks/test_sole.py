@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from errno import EMFILE
 from typing import Any
 
 import pytest
@@ -127,6 +128,18 @@ def test_a_store_that_is_far_is_glanced_at_now_and_then() -> None:
     assert poller.glances == 2
 
 
+def test_who_has_no_file_left_to_poll_with_is_answered_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_many(hub: SoleHub) -> None:
+        raise OSError(EMFILE, "Too many open files")
+
+    world, _ = sole(["granted"], Policy.ONCE)
+    world.hub.poller = None
+    monkeypatch.setattr(SoleHub, "start_polling", too_many)
+    world.claimant.starts()
+    world.hub.take_in()
+    assert world.claimant.is_holding
+
+
 def test_a_task_never_waits_in_place() -> None:
     world, poller = sole(["granted"], Policy.ONCE)
     world.hub.left_out = NEVER
@@ -146,7 +159,7 @@ def test_an_interrupt_while_it_waits_in_place_costs_no_link(url: str) -> None:
     with trinco.connect(url) as ana, trinco.connect(url) as bruno:
         take(ana.lock("warm")).release()
         link = ana.desk.hub.links[0]
-        assert interrupted_at("if not self.poller.poll(GLANCE", lambda: take(ana.lock(f"door {url}")))
+        assert interrupted_at("or not self.poller.poll(GLANCE", lambda: take(ana.lock(f"door {url}")))
         take(ana.lock("warm")).release()
         assert ana.desk.hub.links[0] is link
         eventually(lambda: not bruno.inspect(f"door {url}").held)

@@ -235,7 +235,7 @@ def _begin_anew() -> None:
 _HERE = os.path.dirname(__file__)
 _INSIDE = (
     *(os.path.join(os.path.dirname(_HERE), room, "") for room in ("leases", "stores")),
-    *(os.path.join(_HERE, f"{each}.py") for each in ("agenda", "claimant", "hub", "links", "quick", "sole")),
+    *(os.path.join(_HERE, f"{each}.py") for each in ("agenda", "claimant", "hub", "links", "pool", "quick", "sole")),
 )
 _AROUND_A_FORK = frozenset((_hold_sigterm_back.__code__, _go_on.__code__))
 atexit.register(_release_all)

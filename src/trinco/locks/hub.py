@@ -14,23 +14,18 @@ from collections import deque
 
 from trinco.core.duration import in_words
 from trinco.leases.accesses import Apply, Reply
-from trinco.leases.bases.catalogue import RUN_CODE, find
-from trinco.leases.item import Limits
 from trinco.leases.operation import Answer, Handed
-from trinco.leases.owner import owner_name
-from trinco.leases.terms import Terms
-from trinco.locks.agenda import NEVER, Agenda
+from trinco.locks.agenda import NEVER
 from trinco.locks.claimant import Claimant
-from trinco.locks.links import Links
+from trinco.locks.pool import Pool
 from trinco.locks.preference import Preference
-from trinco.locks.quick import QuickClaimant
 from trinco.stores.clock import boottime, wall_microseconds
 from trinco.stores.store import Failed, Hint, StaysOut, Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, ClassVar, Protocol
+    from typing import Any, Protocol
 
     from trinco.leases.accesses import Access
     from trinco.leases.operation import Operation
@@ -52,44 +47,31 @@ if TYPE_CHECKING:
         def lost_touch(self, base: int, tag: Any) -> None: ...
 
 
-MAX_POOLED = 64
 SAID = object()
 """As a tag: nobody asked for it."""
 SAYINGS = (Hint, Handed)
 
 
-class Hub(Links):
-    """Slots, because a class with so many attributes finds each of them more slowly without. ``quick``: who asks where
-    every store runs code."""
+class Hub(Pool):
+    """Slots, because a class with so many attributes finds each of them more slowly without."""
 
     __slots__ = (
         "__weakref__",
         "_concerned",
         "_handed_out",
-        "_handles",
         "_heard_at",
         "_in_use",
         "_inbox",
-        "_kind",
         "_out_until",
         "_outstanding",
-        "_pool",
-        "_pooled",
         "_unsent",
-        "active",
-        "agenda",
-        "algorithms",
         "chance",
-        "client",
         "entries",
         "is_closing",
         "left_out",
         "preference",
-        "t_max",
         "wall_clock",
     )
-
-    quick: "ClassVar[type[Claimant]]" = QuickClaimant
 
     def __init__(
         self,
@@ -101,17 +83,11 @@ class Hub(Links):
         chance: "Callable[[], float]",
         clock: "Callable[[], float]" = boottime,
     ) -> None:
-        Links.__init__(self, stores, address, clock)
+        Pool.__init__(self, stores, client, address, clock)
         self.entries = entries
-        self.client = client
         self.chance = chance
         self.wall_clock = wall_microseconds
-        self.t_max = min(store.t_max for store in stores)
-        self.algorithms = tuple(find(store.kind)(Limits(self.t_max)) for store in stores)
-        self._kind = self.quick if all(store.kind in RUN_CODE for store in stores) else Claimant
         self.preference = Preference(len(stores), clock)
-        self.active: dict[str, Claimant] = {}
-        self.agenda = Agenda(self.active)
         self._outstanding: list[deque[tuple[Sender, Any]]] = [deque() for _ in stores]
         self._unsent: list[deque[tuple[Sender, Access, Any]]] = [deque() for _ in stores]
         """What is to be sent to a store that is being connected to."""
@@ -133,47 +109,6 @@ class Hub(Links):
         self.left_out = NEVER
         """How many glances at the only store are to be left out: for ever, where others would have to wait, as in an
         event loop."""
-        self._pool: dict[str, list[Claimant]] = {}
-        self._pooled = 0
-        self._handles = 0
-
-    # Claimants
-
-    def claimant(self, resource: str, terms: Terms, info: str) -> Claimant:
-        """Somebody to ask for this resource, whom nobody else uses."""
-        waiting = self._pool.get(resource)
-        if waiting:
-            self._pooled -= 1
-            claimant = waiting.pop()
-            if not waiting:
-                del self._pool[resource]
-        else:
-            self._handles += 1
-            claimant = self._kind(self, owner_name(self.client, self.address, self._handles), resource, terms)
-        claimant.prepare(terms, info)
-        self.active[claimant.owner] = claimant
-        if claimant.timers:  # something of its last time is under way
-            self.agenda.note_all(claimant)
-        return claimant
-
-    def retire(self, claimant: Claimant) -> None:
-        """It has given everything back, or there is nothing more that it could do."""
-        if claimant.hinting:
-            claimant.hinting = False
-            for base in range(len(self.links)):
-                self._say(base, lambda link: link.ignore_hints(claimant.owner))
-        if not claimant.is_busy:  # else it stays until its last release is answered
-            self.rest(claimant)
-
-    def rest(self, claimant: Claimant) -> None:
-        """It may be used again."""
-        if self.active.pop(claimant.owner, None) is None:
-            return
-        if claimant.timers:
-            claimant.timers.clear()
-        if self._pooled < MAX_POOLED and not claimant.is_spent:
-            self._pooled += 1
-            self._pool.setdefault(claimant.resource, []).append(claimant)
 
     # Sending and receiving
 
@@ -260,7 +195,7 @@ class Hub(Links):
         """What nobody asked for comes after the answers: a refusal that came with it may be older."""
         owner = getattr(said, "owner", None)
         if isinstance(owner, str):  # a store may say anything to nobody
-            waiter = self.active.get(owner) or self._forgotten(owner)
+            waiter = self.called(owner)
             if waiter is not None:
                 self._inbox.append((waiter, base, SAID, said))
 
@@ -294,7 +229,7 @@ class Hub(Links):
 
     def can_hear(self, base: int) -> bool:
         """Whether a store can say soon what we want to know of it."""
-        return Links.can_hear(self, base) and self._out_until[base] <= self.clock()
+        return Pool.can_hear(self, base) and self._out_until[base] <= self.clock()
 
     def silence(self, base: int) -> float | None:
         """For how long nothing has come from a store. None: nothing ever has."""
@@ -312,10 +247,6 @@ class Hub(Links):
             if outstanding:
                 self.receive(base)
         self.deliver()
-
-    def _forgotten(self, owner: str) -> Claimant | None:
-        """Somebody who no longer waits, and whom a store still has in its queue."""
-        return next((each for pooled in self._pool.values() for each in pooled if each.owner == owner), None)
 
     def deliver(self) -> None:
         """As much of ``pump`` as is needed before anybody sleeps. The timers of others may be due; one's own matter to
@@ -420,6 +351,10 @@ class Hub(Links):
     def expect_hints(self, claimant: Claimant, base: int) -> None:
         self._say(base, lambda link: link.expect_hints(claimant.owner))
 
+    def ignore_hints(self, claimant: Claimant) -> None:
+        for base in range(len(self.links)):
+            self._say(base, lambda link: link.ignore_hints(claimant.owner))
+
     def _say(self, base: int, say: "Callable[[Link], None]") -> None:
         """Something that nobody answers."""
         self.give_up_interrupted()
@@ -443,11 +378,7 @@ class Hub(Links):
 
     def forget(self) -> None:
         """After a fork: nothing here is ours, not even to close."""
-        Links.forget(self)
-        self.active = {}
-        self.agenda = Agenda(self.active)
-        self._pool = {}
-        self._pooled = 0
+        Pool.forget(self)
         self._outstanding = [deque() for _ in self.stores]
         self._unsent = [deque() for _ in self.stores]
         self._inbox = deque()

@@ -13,6 +13,7 @@ from trinco.leases.operation import Answer, Operation, Release, Request
 from trinco.locks.claimant import Claimant
 from trinco.locks.hub import Hub
 from trinco.locks.quick import ASKING, HOLDING, IDLE, QuickClaimant, is_plain_end
+from trinco.stores.store import is_of_the_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,23 +105,20 @@ class SoleHub(Hub):
             self.left_out = max(self.left_out - 1, 0)
             self.send(claimant, 0, Apply(operation), tag)
             return
-        self._in_use = 0
-        outstanding.append((claimant, tag))
+        self._in_use, self._concerned = 0, (claimant, tag)
         try:
             reply = link.apply(claimant.resource, operation)
         except Exception as error:
-            outstanding.clear()
             self._not_sent(claimant, 0, tag, error)
             return
-        self._in_use = None  # whoever is interrupted while we wait does no harm to the link
         if reply is not None:
+            self._in_use = self._concerned = None
             self._inbox.append((claimant, 0, tag, reply))
-            outstanding.clear()
             self._note_heard(0)
             return
-        if self.poller is None:
-            self.start_polling()
-        if not self.poller.poll(GLANCE * self.poll_unit):
+        outstanding.append((claimant, tag))
+        self._in_use = self._concerned = None  # whoever is interrupted while we wait does no harm to the link
+        if not (self.poller or self._has_made_a_poller()) or not self.poller.poll(GLANCE * self.poll_unit):
             self.left_out = LEFT_OUT
             return
         self._in_use = 0
@@ -140,6 +138,15 @@ class SoleHub(Hub):
         self._heard_at[0] = self.clock()
         claimant.replied(0, tag, answer)
         self._handed_out = None
+
+    def _has_made_a_poller(self) -> bool:
+        try:
+            self.start_polling()
+        except OSError as error:  # this process has too many files open: the answer may be there without one
+            if not is_of_the_system(error):
+                raise
+            return False
+        return True
 
     def take_in(self) -> None:
         if self._outstanding[0] or self._inbox or self._newcomers or len(self.active) > 1:
