@@ -192,3 +192,11 @@ def test_the_grant_that_is_missing_is_spelt_out(postgres_server: PostgresServer)
     line = denial(url)
     assert 'GRANT USAGE ON SCHEMA "untold" TO "new-comer"' in line
     assert "LINE 1" not in line
+
+
+def test_a_schema_may_be_called_like_a_parameter(postgres_server: PostgresServer) -> None:
+    """How many parameters a statement has is not to be read off its text."""
+    with trinco.connect(f"{postgres_server.url}?fresh=1&schema=costs%249") as locks:
+        for _ in range(2):
+            with locks.lock("nightly").hold(timeout=5) as lease:
+                assert lease.valid

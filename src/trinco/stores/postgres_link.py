@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 TUPLES_OK, COMMAND_OK = int(ExecStatus.TUPLES_OK), int(ExecStatus.COMMAND_OK)
 SINGLE_TUPLE = int(ExecStatus.SINGLE_TUPLE)
 MOST_SHARED = 1024
+FORMATS = [[BINARY] * parameters for parameters in range(10)]
 REMOVED = ("3F000", "42P01", "42883")
 """Our schema, its tables or its functions: the next link makes them anew."""
 UNKNOWN_STATEMENT = "26000"
@@ -77,12 +78,11 @@ PAGE = 1000
 
 
 class PostgresLink(Link):
-    """``_prepared``: the statements that the server knows by their names, with the formats of their parameters;
-    ``_forgets``: it does not, since a pooler is in between. ``_shared``: the
-    locks that somebody waited for when they were last given back, and how that is best done. ``_outcome``: what has
-    come of the errand under way, a reply or what to do instead; ``_rows``: what a read has brought. ``_looks``: how
-    often we have looked since anything was complete, ``_reads``: how often there was something, of those after the
-    first few.
+    """``_prepared``: the statements that the server knows by their names. ``_forgets``: it does not, since a pooler is
+    in between. ``_shared``: the locks that somebody waited for when they were last given back, and how that is best
+    done. ``_outcome``: what has come of the errand under way, a reply or what to do instead; ``_rows``: what a read has
+    brought. ``_looks``: how often we have looked since anything was complete, ``_reads``: how often there was
+    something, of those after the first few.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class PostgresLink(Link):
         self._expecting: set[str] = set()
         self._queries = queries(store.identifier, is_durable=is_durable)
         self._forgets = False
-        self._prepared: dict[bytes, list[int]] = {}
+        self._prepared: set[bytes] = set()
         self._shared: dict[bytes, bytes] = {}
         self.store_time = 0
         """What the server's clock said in the latest answer that told it, in microseconds."""
@@ -269,10 +269,10 @@ class PostgresLink(Link):
 
     def _start(self, errand: Errand) -> None:
         statement, pgconn = errand.statement, self._pgconn
-        formats = self._prepared.get(statement)
         try:
-            if formats is not None:
-                pgconn.send_query_prepared(statement, errand.parameters, formats, BINARY)
+            if statement in self._prepared:
+                parameters: Any = errand.parameters
+                pgconn.send_query_prepared(statement, parameters, FORMATS[len(parameters)], BINARY)
             else:
                 self._start_unprepared(errand)
             if statement is READS:
@@ -288,17 +288,16 @@ class PostgresLink(Link):
         if parameters is None:
             pgconn.send_query(statement)
         elif self._forgets:
-            formats = [BINARY] * len(parameters)
-            pgconn.send_query_params(self._queries[statement], parameters, None, formats, BINARY)
+            query = self._queries[statement]
+            pgconn.send_query_params(query, parameters, None, FORMATS[len(parameters)], BINARY)
         else:
             self._errands.appendleft(self._preparation(statement))
             pgconn.send_query(self._errands[0].statement)
 
     def _preparation(self, statement: bytes) -> Errand:
         """A statement is prepared when it is first used: most links use two of a dozen."""
-        query = self._queries[statement]
-        self._prepared[statement] = [BINARY] * max(place for place in range(10) if b"$%d" % place in query)
-        return Errand(b"PREPARE " + statement + b" AS " + query)
+        self._prepared.add(statement)
+        return Errand(b"PREPARE " + statement + b" AS " + self._queries[statement])
 
     def _be_ready_for(self, statement: bytes) -> None:
         """What a waiter needs when it has it is prepared before it gets in line: then it will be in a hurry."""
